@@ -1,0 +1,85 @@
+# Everything runs in .venv, which is made from requirements.lock on first use.
+# Needs: make, git and a Python >= 3.11 with its venv module.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/bash
+
+# The first of these that is >= 3.11 and can make a venv is used. Choose another with `make PYTHON=...`.
+PYTHON ?= python3.13 python3.12 python3.11 python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+LOCKER := .venv-lock
+ARGS   ?=
+
+.PHONY: help demo test check format bench wheel lock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+demo: $(STAMP) ## Run the demo
+	$(BIN)/streamjoin demo $(ARGS)
+
+test: check ## Run the checks, then all tests (ARGS="-k name" selects tests)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+
+check: $(STAMP) ## Lint, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP) ## Fix formatting and what the linter can fix
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## Run the benchmarks (ARGS="..." goes to `streamjoin bench`)
+	$(BIN)/streamjoin bench $(ARGS)
+
+wheel: $(STAMP) ## Build the wheel into dist/
+	$(BIN)/python -m build --no-isolation --wheel
+
+# One lock for every supported Python and platform, with the hashes of all files of a release.
+lock: $(LOCKER)/bin/uv ## Renew requirements.lock (ARGS="--upgrade", or "--upgrade-package numba")
+	$(LOCKER)/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+	  --fork-strategy fewest --generate-hashes --no-config --no-emit-index-url --no-emit-find-links \
+	  --custom-compile-command "make lock" --output-file requirements.lock --quiet $(ARGS)
+
+clean: ## Remove what was built, the environments included
+	rm -rf $(VENV) $(LOCKER) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Sets $$python for the rest of the recipe, or says what is missing.
+define find_python
+old=; novenv=; python=; \
+for candidate in $(PYTHON); do \
+  command -v "$$candidate" >/dev/null 2>&1 || continue; \
+  "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 || { old="$$old $$candidate"; continue; }; \
+  "$$candidate" -c 'import venv, ensurepip' >/dev/null 2>&1 || { novenv="$$novenv $$candidate"; continue; }; \
+  python="$$candidate"; break; \
+done; \
+if [ -z "$$python" ]; then \
+  if [ -n "$$novenv" ]; then \
+    echo "Found$$novenv, but without the venv module. On Debian or Ubuntu: apt install python3-venv" >&2; \
+  else \
+    echo "streamjoin needs Python 3.11 or newer; looked for: $(PYTHON)$${old:+ (too old or not working:$$old)}." >&2; \
+    echo "Install one, or name it: make PYTHON=/path/to/python3" >&2; \
+  fi; \
+  exit 1; \
+fi
+endef
+
+# A venv that works is kept and brought up to date; a missing or broken one is made anew.
+$(STAMP): requirements.lock pyproject.toml
+	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	  $(find_python); \
+	  echo "Making $(VENV) with $$("$$python" --version)"; \
+	  "$$python" -m venv --clear $(VENV); \
+	fi
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(LOCKER)/bin/uv:
+	@$(find_python); "$$python" -m venv --clear $(LOCKER)
+	$(LOCKER)/bin/python -m pip install --quiet --disable-pip-version-check uv

@@ -1,0 +1,48 @@
+"""streamjoin: join two streams on any predicate."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .engine import WindowJoin as WindowJoin, join as join
+    from .errors import (
+        ArgumentError as ArgumentError,
+        DataError as DataError,
+        PredicateError as PredicateError,
+        SchemaError as SchemaError,
+        StateError as StateError,
+        StreamJoinError as StreamJoinError,
+    )
+    from .predicate.explain import explain as explain
+    from .predicate.columns import col as col, lit as lit, when as when
+    from .window import CountWindow as CountWindow, TimeWindow as TimeWindow
+
+_HOME = {
+    "WindowJoin": "engine", "join": "engine", "explain": "predicate.explain",
+    "col": "predicate.columns", "lit": "predicate.columns", "when": "predicate.columns",
+    "TimeWindow": "window", "CountWindow": "window",
+    "ArgumentError": "errors", "DataError": "errors", "PredicateError": "errors", "SchemaError": "errors",
+    "StateError": "errors", "StreamJoinError": "errors",
+}  # fmt: skip
+
+__all__ = [
+    "ArgumentError", "CountWindow", "DataError", "PredicateError", "SchemaError", "StateError", "StreamJoinError",
+    "TimeWindow", "WindowJoin", "col", "explain", "join", "lit", "when",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: `import streamjoin` itself costs next to nothing."""
+    if name in _HOME:
+        value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

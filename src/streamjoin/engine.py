@@ -1,0 +1,396 @@
+"""The embedded engine: Arrow in, Arrow out.
+
+A tuple's walk: `push` checks the batch, takes the predicate's slots out of it and drops what is late; the front
+decides when it takes part and whom it may meet; the topology finds pairs of row numbers; `poll` gathers the rows.
+The payload is never touched in between.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .arrow import Payload, as_schema, as_table, conform, result_schema
+from .errors import DataError, StateError
+from .flow.front import Arrival, AsFound, Front, InOrder, Step
+from .flow.order import PushOrder
+from .flow.progress import Progress
+from .flow.results import Results
+from .metrics import Latency
+from .options import Algorithm, How, IndexName, Late, Options, Order, check_options
+from .predicate import Predicate, plan_for
+from .predicate.expr import SIDES, Side, other
+from .predicate.kernels import kernels_for
+from .predicate.lower import Lowered, lower
+from .predicate.vector import Frame, Program
+from .store import HashIndex, ScanIndex
+from .topology import Topology
+from .topology.three_step import ThreeStep
+from .window import NANOSECONDS_PER_TICK, Duration, TimeWindow, Window, time_unit
+
+RECHECK_ROWS = 1 << 16
+RELEASE_ROWS = 1 << 16
+WindowArgument: TypeAlias = "Window | Duration | int"
+LatenessArgument: TypeAlias = "Duration | TimeWindow | int"
+
+
+class LateRows(NamedTuple):
+    """Late rows of both streams since the last call."""
+
+    left: pa.Table
+    right: pa.Table
+
+
+class WindowJoin:
+    """A running join of two streams.
+
+    Push batches as they come, poll results as often as you like, and finish when the streams end. Not safe for use
+    from several threads at once.
+    """
+
+    def __init__(
+        self,
+        left: Any,
+        right: Any,
+        *,
+        on: Predicate,
+        window: WindowArgument | tuple[WindowArgument, WindowArgument],
+        time: str | tuple[str, str] | None = None,
+        lateness: LatenessArgument = 0,
+        how: How = "inner",
+        algorithm: Algorithm = "auto",
+        index: IndexName = "auto",
+        workers: int | None = None,
+        order: Order = "none",
+        aliases: Sequence[str] | None = None,
+        late: Late = "drop",
+    ) -> None:
+        schemas: dict[Side, pa.Schema] = {"left": as_schema(left, "left"), "right": as_schema(right, "right")}
+        plan = plan_for(on, schemas["left"], schemas["right"], aliases)
+        self.options = check_options(
+            schemas["left"], schemas["right"], window=window, time=time, lateness=lateness, how=how,
+            algorithm=algorithm, index=index, workers=workers, order=order, late=late,
+            has_equality=bool(plan.equalities),
+        )  # fmt: skip
+        self.plan = plan
+        self._lowered = lower(plan)
+        self._schema = result_schema(schemas["left"], schemas["right"], how)
+        self._recheck = _Recheck(self._lowered)
+        self._payload: dict[Side, Payload] = {side: Payload(schemas[side]) for side in SIDES}
+        self._progress = Progress(self.options.lateness)
+        self._push_order = PushOrder()
+        self._front: Front = (
+            InOrder(self.options.windows, self._progress)
+            if self.options.needs_order
+            else AsFound(self.options.windows, self._progress)
+        )
+        self._topology = make_topology(self.options, self._lowered)
+        self._results = Results(self.options)
+        self._late: dict[Side, list[pa.Table]] = {"left": [], "right": []}
+        self._counts: dict[Side, dict[str, int]] = {side: {"in": 0, "late": 0} for side in SIDES}
+        self._out = 0
+        self._release_at = dict.fromkeys(SIDES, RELEASE_ROWS)
+        self._latency = Latency()
+        self._state = "open"
+
+    # -- the public surface ----------------------------------------------------------------------------------------
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the results."""
+        return self._schema
+
+    def push_left(self, batch: Any) -> None:
+        """Take a batch of the left stream: anything with the Arrow PyCapsule interface."""
+        self._push("left", batch)
+
+    def push_right(self, batch: Any) -> None:
+        """Take a batch of the right stream: anything with the Arrow PyCapsule interface."""
+        self._push("right", batch)
+
+    def poll(self) -> pa.Table:
+        """The results that are ready and were not polled yet, without waiting."""
+        if self._state == "closed":
+            raise StateError("poll: the join is closed; poll inside its `with` block")
+        left, right = self._results.take()
+        self._out += len(left)
+        columns = self._payload["left"].take(left).columns
+        if len(self._schema) > len(self._payload["left"].schema):
+            columns = columns + self._payload["right"].take(right).columns
+        table = pa.Table.from_arrays(columns, schema=self._schema)
+        if self.options.order == "punctuated" and self.watermark is not None:
+            table = table.replace_schema_metadata({"streamjoin.watermark": str(self.watermark)})
+        return table
+
+    def finish(self) -> pa.Table:
+        """End both streams and return the rest of the results."""
+        if self._state == "closed":
+            raise StateError("finish: the join is closed; finish inside its `with` block")
+        if self._state == "open":
+            self._state = "finished"
+            started = clock.perf_counter()
+            found = self._run(self._front.finish())
+            self._results.close(self._times)
+            self._latency.add(clock.perf_counter() - started, found)
+        return self.poll()
+
+    def late(self) -> LateRows:
+        """The late rows of both streams since the last call; the join must have been opened with late="keep"."""
+        if self.options.late != "keep":
+            raise StateError('late: late rows are only counted here; open the join with late="keep" to get them')
+        taken, self._late = self._late, {"left": [], "right": []}
+        tables = [pa.concat_tables([self._payload[s].schema.empty_table(), *taken[s]]) for s in SIDES]
+        return LateRows(*tables)
+
+    @property
+    def watermark(self) -> int | None:
+        """No result that is still to come has an earlier timestamp (in ticks of the time column).
+
+        None before both streams have begun, and without a time column.
+        """
+        return None if self.options.time is None else self._results.watermark(self._progress.watermark)
+
+    def metrics(self) -> dict[str, Any]:
+        """Counts in, out and late, comparisons, latency percentiles in ms, window occupancy, figures per worker."""
+        topology = self._topology
+        sides = {
+            side: {
+                **self._counts[side],
+                "window": topology.occupancy(side),
+                "waiting": self._front.waiting(side),
+                "payload_rows": self._payload[side].rows,
+            }
+            for side in SIDES
+        }
+        return {
+            **sides,
+            "out": self._out,
+            "pending": len(self._results),
+            "late": sum(self._counts[side]["late"] for side in SIDES),
+            "comparisons": topology.comparisons,
+            "latency_ms": self._latency.percentiles(),
+            "watermark": self.watermark,
+            "algorithm": self.options.algorithm,
+            "index": self.options.index,
+            "workers": topology.workers(),
+        }
+
+    def close(self) -> None:
+        """Release everything; results that were not polled are gone."""
+        self._state = "closed"
+        self._results = Results(self.options)
+        self._payload = {side: Payload(self._payload[side].schema) for side in SIDES}
+        self._topology = make_topology(self.options, self._lowered)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- the walk of a batch ---------------------------------------------------------------------------------------
+
+    def _push(self, side: Side, batch: Any) -> None:
+        argument = f"push_{side}"
+        if self._state != "open":
+            raise StateError(f"{argument}: the join is {self._state}; open a new WindowJoin to push more")
+        started = clock.perf_counter()
+        payload = self._payload[side]
+        table = conform(as_table(batch, argument), payload.schema, argument)
+        if not table.num_rows:
+            return
+        time = self._time_of(side, table, argument)
+        slots = self._slots(side, table)
+        live = np.ones(table.num_rows, np.bool_) if slots.live is None else slots.live
+        arrival = Arrival(np.arange(payload.end, payload.end + table.num_rows), time, live, slots.columns)
+        # Nothing has changed so far: a batch that breaks a rule leaves the join as it was.
+        self._recheck.long_text[side] |= slots.long_text
+        self._push_order.push(side, payload.end, table.num_rows)
+        payload.append(table)
+        self._counts[side]["in"] += table.num_rows
+        if time is not None:
+            arrival = self._without_late(side, table, arrival, time)
+            self._progress.advance(side, time)
+        found = self._run(self._front.push(side, arrival))
+        self._latency.add(clock.perf_counter() - started, found)
+
+    def _slots(self, side: Side, table: pa.Table) -> Any:
+        program = self._lowered.sides[side]
+        columns = {(side, name): _contiguous(table.column(name)) for name in program.columns}
+        return program.run(Frame(table.num_rows, columns))
+
+    def _time_of(self, side: Side, table: pa.Table, argument: str) -> npt.NDArray[np.int64] | None:
+        """A batch's timestamps in the common unit."""
+        if self.options.time is None:
+            return None
+        name = self.options.time.of(side)
+        return read_time(_contiguous(table.column(name)), self.options.time.unit, f"{argument}: time column {name!r}")
+
+    def _without_late(self, side: Side, table: pa.Table, arrival: Arrival, time: npt.NDArray[np.int64]) -> Arrival:
+        on_time = self._progress.on_time(side, time)
+        if on_time is None:
+            return arrival
+        late = np.flatnonzero(~on_time)
+        self._counts[side]["late"] += len(late)
+        if self.options.late == "keep":
+            self._late[side].append(table.take(pa.array(late)))
+        return Arrival(
+            arrival.row[on_time], time[on_time], arrival.live[on_time], [slot[on_time] for slot in arrival.slots]
+        )
+
+    def _run(self, step: Step | None) -> int:
+        """Join what has become ready, and forget what has expired; returns how many results that made."""
+        if step is None:
+            return 0
+        before = len(self._results)
+        left, right = self._recheck(self._topology.step(step.batches), self._payload)
+        self._results.add(step, left, right, self._times)
+        for side in SIDES:
+            floor = self._front.floor(side)
+            if floor is not None:
+                self._topology.expire(side, floor)
+                self._results.expire(side, floor, self._times)
+            self._release(side)
+        return len(self._results) - before
+
+    def _times(self, side: Side, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The timestamps of rows that are still here; without a time column, their place in the order of pushing."""
+        if self.options.time is None:
+            return self._push_order.of(side, rows)
+        name = self.options.time.of(side)
+        column = self._payload[side].take(rows, [name]).column(0)
+        return read_time(_contiguous(column), self.options.time.unit, name)
+
+    def _release(self, side: Side) -> None:
+        """Let go of payload that no future result can need; looked at only when it has doubled since."""
+        payload = self._payload[side]
+        if payload.rows < self._release_at[side]:
+            return
+        holders = (self._topology.first_row(side), self._front.first_row(side), self._results.first_row(side))
+        floor = min((row for row in holders if row is not None), default=payload.end)
+        payload.release(floor)
+        self._push_order.forget(side, floor)
+        self._release_at[side] = max(2 * payload.rows, RELEASE_ROWS)
+
+
+def join(
+    left: Any,
+    right: Any,
+    *,
+    on: Predicate,
+    window: WindowArgument | tuple[WindowArgument, WindowArgument],
+    time: str | tuple[str, str] | None = None,
+    lateness: LatenessArgument = 0,
+    how: How = "inner",
+    algorithm: Algorithm = "auto",
+    index: IndexName = "auto",
+    workers: int | None = None,
+    order: Order = "none",
+    aliases: Sequence[str] | None = None,
+) -> pa.Table:
+    """Join two tables as if they had been streamed: each is one batch, so nothing is late.
+
+    Without a time column the order of pushing counts: the whole left table, then the whole right one.
+    """
+    tables = as_table(left, "left"), as_table(right, "right")
+    with WindowJoin(
+        tables[0].schema, tables[1].schema, on=on, window=window, time=time, lateness=lateness, how=how,
+        algorithm=algorithm, index=index, workers=workers, order=order, aliases=aliases,
+    ) as running:  # fmt: skip
+        running.push_left(tables[0])
+        running.push_right(tables[1])
+        return running.finish()
+
+
+def make_topology(options: Options, lowered: Lowered) -> Topology:
+    """The algorithm and index that the options name."""
+
+    def maker(side: Side) -> Any:
+        kernels = kernels_for(lowered, side)
+        dtypes = [slot.dtype for slot in lowered.slots[side]]
+        if options.index == "hash":
+            key = [pair[side == "right"] for pair in lowered.hash_slots]
+            probing = [pair[side != "right"] for pair in lowered.hash_slots]
+            return lambda capacity: HashIndex(capacity, dtypes, kernels.hash_probe, key, probing)
+        return lambda capacity: ScanIndex(capacity, dtypes, kernels.scan)
+
+    return ThreeStep({side: maker(side) for side in SIDES})
+
+
+class _Recheck:
+    """Decides candidates that slots cannot: long texts with equal hashes, wide decimals, and the like."""
+
+    def __init__(self, lowered: Lowered) -> None:
+        self.long_text: dict[Side, bool] = {"left": False, "right": False}
+        always, sometimes = lowered.recheck, lowered.recheck_long_text
+        self._always = Program(always) if always else None
+        self._with_long_text = Program([*always, *sometimes]) if sometimes else self._always
+        self._columns: dict[Side, list[str]] = {
+            side: sorted(_column_names([*always, *sometimes], side)) for side in SIDES
+        }
+
+    def __call__(
+        self, pairs: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], payload: dict[Side, Payload]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        program = self._with_long_text if all(self.long_text.values()) else self._always
+        left, right = pairs
+        if program is None or not len(left):
+            return pairs
+        keep = np.empty(len(left), np.bool_)
+        for start in range(0, len(left), RECHECK_ROWS):
+            cut = slice(start, start + RECHECK_ROWS)
+            columns: dict[tuple[Side, str], pa.Array] = {}
+            for side, rows in (("left", left[cut]), ("right", right[cut])):
+                names = self._columns[side]  # type: ignore[index]
+                if names:
+                    taken = payload[side].take(rows, names)  # type: ignore[index]
+                    columns |= {(side, name): _contiguous(taken.column(name)) for name in names}  # type: ignore[misc]
+            keep[cut] = program.true_rows(Frame(len(left[cut]), columns))
+        return left[keep], right[keep]
+
+
+def _column_names(exprs: Sequence[Any], side: Side) -> set[str]:
+    from .predicate.expr import Column, walk
+
+    return {n.name for expr in exprs for n in walk(expr) if isinstance(n, Column) and n.side == side}
+
+
+def _contiguous(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array; only key columns that arrive in several chunks are copied."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def read_time(column: pa.Array, unit: str, where: str) -> npt.NDArray[np.int64]:
+    """A time column as int64 ticks of `unit`; DataError for NULLs and for what does not fit."""
+    if column.null_count:
+        row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
+        raise DataError(f"{where} is NULL in row {row} of the batch; a tuple without a timestamp belongs to no window")
+    own = time_unit(column.type)
+    if pa.types.is_date64(column.type):
+        column = column.cast(pa.date32())
+    if pa.types.is_uint64(column.type):
+        ticks = np.asarray(column)
+        if len(ticks) and int(ticks.max()) > np.iinfo(np.int64).max:
+            raise DataError(f"{where} holds {int(ticks.max())}, which is beyond 64 bits with sign")
+        return ticks.astype(np.int64)
+    if not pa.types.is_integer(column.type):
+        column = column.view(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
+    ticks = np.asarray(column).astype(np.int64, copy=False)
+    if own == unit or own == "int" or unit == "int":
+        return ticks
+    factor = NANOSECONDS_PER_TICK[own] // NANOSECONDS_PER_TICK[unit]  # type: ignore[index]
+    edge = np.iinfo(np.int64).max // factor
+    if len(ticks) and (int(ticks.max()) > edge or int(ticks.min()) < -edge):
+        raise DataError(f"{where} holds a timestamp that does not fit into 64 bits of {unit}")
+    return ticks * np.int64(factor)
+
+
+__all__ = ["LateRows", "WindowJoin", "join", "make_topology", "other"]

@@ -1,0 +1,1 @@
+"""What moves: buffers between the inputs, the cores and the outputs."""

@@ -1,0 +1,148 @@
+"""What stands before the join: when a tuple takes part, where it lies, and whom it may meet.
+
+Two fronts. `AsFound` serves time windows: a tuple takes part at once, its coordinate is its timestamp. `InOrder`
+serves whatever depends on order (count windows, sorted results): a tuple takes part once it is ready, its
+coordinate is its position in the merged order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..predicate.expr import SIDES, Side, other
+from ..store.batch import Batch, Rows
+from ..window import CountWindow, TimeWindow
+from .order import MergedOrder, shift
+from .progress import Progress
+from .runs import RunBuffer
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(slots=True)
+class Arrival:
+    """Accepted (not late) tuples of one side. `time` is None without a time column; `live` says which can match."""
+
+    row: Rows
+    time: Rows | None
+    live: npt.NDArray[np.bool_]
+    slots: list[Array]
+
+
+@dataclass(slots=True)
+class Step:
+    """What a front lets through: per side the live tuples to join, and every tuple's (coordinate, row)."""
+
+    batches: dict[Side, Batch]
+    seen: dict[Side, tuple[Rows, Rows]]
+
+
+class Front(Protocol):
+    def push(self, side: Side, arrival: Arrival) -> Step | None:
+        """Take tuples in; what becomes ready, if anything."""
+
+    def finish(self) -> Step | None:
+        """Both streams have ended: everything else becomes ready."""
+
+    def floor(self, side: Side) -> int | None:
+        """No future tuple meets one of this side below this coordinate; None: nothing can be said yet."""
+
+    def first_row(self, side: Side) -> int | None:
+        """The smallest row number that still waits here."""
+
+    def waiting(self, side: Side) -> int:
+        """How many tuples wait here."""
+
+
+class AsFound:
+    """Time windows on both sides; pairs are found when the later of the two arrives."""
+
+    def __init__(self, windows: dict[Side, TimeWindow | CountWindow], progress: Progress) -> None:
+        self._size = {side: window.amount for side, window in windows.items() if isinstance(window, TimeWindow)}
+        self._progress = progress
+
+    def push(self, side: Side, arrival: Arrival) -> Step | None:
+        assert arrival.time is not None
+        time, row, live, slots = arrival.time, arrival.row, arrival.live, arrival.slots
+        if len(time) > 1 and bool((time[1:] < time[:-1]).any()):
+            order = np.argsort(time, kind="stable")  # neighbours in time share blocks, which a probe can then skip
+            time, row, live, slots = time[order], row[order], live[order], [slot[order] for slot in slots]
+        met = other(side)
+        low = shift(time, 1 - self._size[met])
+        high = shift(time, self._size[side])
+        return Step({side: _live(Batch(row, time, low, high, slots), live)}, {side: (time, row)})
+
+    def finish(self) -> Step | None:
+        return None
+
+    def floor(self, side: Side) -> int | None:
+        horizon = self._progress.horizon(other(side))
+        return None if horizon is None else horizon - self._size[side] + 1
+
+    def first_row(self, side: Side) -> int | None:
+        return None
+
+    def waiting(self, side: Side) -> int:
+        return 0
+
+
+class InOrder:
+    """Tuples wait until they are ready, then join by position."""
+
+    def __init__(self, windows: dict[Side, TimeWindow | CountWindow], progress: Progress) -> None:
+        self._progress = progress
+        self._waiting: dict[Side, RunBuffer] = {side: RunBuffer() for side in SIDES}
+        self._order = MergedOrder(windows)
+        self._next_time: int | None = None
+
+    def push(self, side: Side, arrival: Arrival) -> Step | None:
+        if arrival.time is None:
+            position, (low, high) = self._order.arrive(side, len(arrival.row))
+            batch = _live(Batch(arrival.row, position, low, high, arrival.slots), arrival.live)
+            return Step({side: batch}, {side: (position, arrival.row)})
+        self._waiting[side].push([arrival.time, arrival.row, arrival.live, *arrival.slots])
+        bound = self._progress.watermark
+        if bound is None or bound == self._next_time:
+            return None
+        self._next_time = bound
+        return self._release({s: self._waiting[s].pop_below(bound) for s in SIDES})
+
+    def finish(self) -> Step | None:
+        return self._release({side: self._waiting[side].pop_all() for side in SIDES})
+
+    def _release(self, ready: dict[Side, list[Array] | None]) -> Step:
+        none = np.empty(0, np.int64)
+        times = {side: none if columns is None else columns[0] for side, columns in ready.items()}
+        position, ranges = self._order.place(times["left"], times["right"])
+        batches: dict[Side, Batch] = {}
+        seen: dict[Side, tuple[Rows, Rows]] = {}
+        for side, columns in ready.items():
+            if columns is not None:
+                _, row, live, *slots = columns
+                batches[side] = _live(Batch(row, position[side], *ranges[side], slots), live)
+                seen[side] = (position[side], row)
+        return Step(batches, seen)
+
+    def floor(self, side: Side) -> int | None:
+        floor = self._order.floor(side, self._next_time)
+        self._order.history[side].forget(floor)
+        return floor
+
+    def first_row(self, side: Side) -> int | None:
+        return self._waiting[side].smallest(1)
+
+    def waiting(self, side: Side) -> int:
+        return len(self._waiting[side])
+
+
+def _live(batch: Batch, live: npt.NDArray[np.bool_]) -> Batch:
+    if live.all():
+        return batch
+    keep = np.flatnonzero(live)
+    return Batch(
+        batch.row[keep], batch.coordinate[keep], batch.low[keep], batch.high[keep], [slot[keep] for slot in batch.slots]
+    )

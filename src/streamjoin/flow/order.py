@@ -1,0 +1,146 @@
+"""The merged order of two streams, and the windows as ranges of positions in it.
+
+Tuples are taken in the order (timestamp, left before right, arrival within the stream) once they are *ready*: once
+both streams have moved past their timestamp, less the lateness (ScaleJoin, Definition 2, with `<` so that ties are
+complete). Each tuple then has a position in its own stream, and the window of the other stream that it meets is a
+range [low, high) of that stream's positions. The law: whoever comes later in the merged order has the earlier one
+in its range if the window says so, and never the other way round, so each pair is found exactly once whatever the
+batches were.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..predicate.expr import Side, other
+from ..window import CountWindow, TimeWindow
+
+Array = npt.NDArray[Any]
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+
+def shift(times: Array, by: int) -> Array:
+    """times + by, stopping at the ends of 64 bits."""
+    if by >= 0:
+        return np.where(times > INT64_MAX - by, INT64_MAX, times + np.int64(by)) if by <= INT64_MAX else times
+    return np.where(times < INT64_MIN - by, INT64_MIN, times + np.int64(by))
+
+
+class History:
+    """Timestamps by position, for positions that still matter: a sorted array that grows and forgets."""
+
+    def __init__(self) -> None:
+        self._buffer: Array = np.empty(1024, np.int64)
+        self._first = 0  # position of the first kept
+        self._begin = self._end = 0  # where they lie in the buffer
+
+    @property
+    def _times(self) -> Array:
+        return self._buffer[self._begin : self._end]
+
+    def append(self, times: Array) -> None:
+        if self._end + len(times) > len(self._buffer):
+            kept = self._times
+            self._buffer = np.empty(max(2 * (len(kept) + len(times)), 1024), np.int64)
+            self._buffer[: len(kept)] = kept
+            self._begin, self._end = 0, len(kept)
+        self._buffer[self._end : self._end + len(times)] = times
+        self._end += len(times)
+
+    def after(self, times: Array) -> Array:
+        """For each time: the first position whose timestamp is later."""
+        return self._first + np.searchsorted(self._times, times, side="right")
+
+    def forget(self, position: int) -> None:
+        """Positions below this one will not be asked for again."""
+        gone = min(max(position - self._first, 0), self._end - self._begin)
+        self._first += gone
+        self._begin += gone
+
+    def time_at(self, position: int) -> int | None:
+        """The timestamp at a position that is kept; None beyond the end."""
+        place = self._begin + position - self._first
+        return int(self._buffer[place]) if self._begin <= place < self._end else None
+
+
+class MergedOrder:
+    """Gives ready tuples their positions and their windows. Windows are in ticks or rows."""
+
+    def __init__(self, windows: dict[Side, TimeWindow | CountWindow]) -> None:
+        self.windows = windows
+        self.total: dict[Side, int] = {"left": 0, "right": 0}
+        self.history: dict[Side, History] = {"left": History(), "right": History()}
+
+    def place(self, left: Array, right: Array) -> tuple[dict[Side, Array], dict[Side, tuple[Array, Array]]]:
+        """Positions of newly ready tuples (timestamps, sorted) and the range of the other side each one meets."""
+        times: dict[Side, Array] = {"left": left, "right": right}
+        positions: dict[Side, Array] = {}
+        for side, t in times.items():
+            positions[side] = np.arange(self.total[side], self.total[side] + len(t))
+            self.history[side].append(t)
+        earlier: dict[Side, Array] = {
+            "left": self.total["right"] + np.searchsorted(right, left, side="left"),
+            "right": self.total["left"] + np.searchsorted(left, right, side="right"),
+        }
+        ranges: dict[Side, tuple[Array, Array]] = {}
+        for side, t in times.items():
+            met = other(side)
+            window = self.windows[met]
+            if isinstance(window, CountWindow):
+                low = earlier[side] - window.rows
+                if side == "right" and isinstance(self.windows["right"], TimeWindow):
+                    # Equal timestamps qualify by the right's time window, whatever the left's row count says.
+                    low = np.minimum(low, self.total["left"] + np.searchsorted(left, right, side="left"))
+            else:
+                low = self.history[met].after(shift(t, -window.amount))
+            ranges[side] = (low, earlier[side])
+        for side in times:
+            self.total[side] += len(times[side])
+        return positions, ranges
+
+    def arrive(self, side: Side, count: int) -> tuple[Array, tuple[Array, Array]]:
+        """The same for streams without timestamps: the order is the order of pushing."""
+        positions = np.arange(self.total[side], self.total[side] + count)
+        self.total[side] += count
+        met = other(side)
+        window = self.windows[met]
+        assert isinstance(window, CountWindow)
+        high = np.full(count, self.total[met], np.int64)
+        return positions, (high - window.rows, high)
+
+    def floor(self, side: Side, next_time: int | None) -> int:
+        """The first position that a future tuple of the other side, not before `next_time`, can still meet."""
+        window = self.windows[side]
+        if isinstance(window, CountWindow):
+            floor = max(self.total[side] - window.rows, 0)
+        elif next_time is None:
+            floor = 0
+        else:
+            floor = int(self.history[side].after(shift(np.array([next_time]), -window.amount))[0])
+        return floor
+
+
+class PushOrder:
+    """The order of pushing, as timestamps for streams that have none: how many tuples of both came before."""
+
+    def __init__(self) -> None:
+        self._total = 0
+        self._starts: dict[Side, list[int]] = {"left": [], "right": []}
+        self._offsets: dict[Side, list[int]] = {"left": [], "right": []}
+
+    def push(self, side: Side, first_row: int, count: int) -> None:
+        self._starts[side].append(first_row)
+        self._offsets[side].append(self._total - first_row)
+        self._total += count
+
+    def of(self, side: Side, rows: Array) -> Array:
+        push = np.searchsorted(self._starts[side], rows, side="right") - 1
+        return rows + np.array(self._offsets[side], np.int64)[push]
+
+    def forget(self, side: Side, row: int) -> None:
+        """Rows below this one will not be asked for again."""
+        gone = max(int(np.searchsorted(self._starts[side], row, side="right")) - 1, 0)
+        del self._starts[side][:gone], self._offsets[side][:gone]

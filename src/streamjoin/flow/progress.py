@@ -1,0 +1,49 @@
+"""How far each stream has come, which tuples are late, and what can be promised about the future."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..predicate.expr import Side
+
+Array = npt.NDArray[Any]
+INT64_MIN = -(2**63)
+
+
+class Progress:
+    """The furthest timestamp of each stream.
+
+    A tuple is late if it is more than `lateness` behind the furthest timestamp that earlier batches of its stream
+    brought. So every future tuple of a stream has a timestamp of at least `horizon(side)`.
+    """
+
+    def __init__(self, lateness: int) -> None:
+        self.lateness = lateness
+        self.furthest: dict[Side, int | None] = {"left": None, "right": None}
+
+    def horizon(self, side: Side) -> int | None:
+        """No future tuple of this stream is earlier; None before its first."""
+        furthest = self.furthest[side]
+        return None if furthest is None else max(furthest - self.lateness, INT64_MIN)
+
+    @property
+    def watermark(self) -> int | None:
+        """No future tuple of either stream, and so no future result, is earlier."""
+        left, right = self.horizon("left"), self.horizon("right")
+        return None if left is None or right is None else min(left, right)
+
+    def on_time(self, side: Side, times: Array) -> npt.NDArray[np.bool_] | None:
+        """Which tuples of a new batch are not late; None if none is."""
+        horizon = self.horizon(side)
+        if horizon is None or not len(times) or int(times.min()) >= horizon:
+            return None
+        return times >= horizon
+
+    def advance(self, side: Side, times: Array) -> None:
+        if len(times):
+            latest = int(times.max())
+            furthest = self.furthest[side]
+            self.furthest[side] = latest if furthest is None else max(furthest, latest)

@@ -1,0 +1,199 @@
+"""What stands behind the join: pairs of row numbers on their way to the reader, in the order that was asked for.
+
+Rows that are reported without a partner (`how` other than inner) are known only when their window has closed, so
+each open tuple of such a side is remembered until then. Their result timestamp is their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..options import Options
+from ..predicate.expr import SIDES, Side
+from .front import Step
+from .runs import RunBuffer
+
+Rows = npt.NDArray[np.int64]
+Times = Callable[[Side, Rows], Rows]
+"""The timestamps of rows of one side."""
+
+NONE = -1
+"""The row number of a partner that is not there."""
+_LAST = np.iinfo(np.int64).max
+
+
+class OpenTuples:
+    """Tuples of one side whose window has not closed, and which of them have met a partner."""
+
+    def __init__(self) -> None:
+        self._open = RunBuffer()
+        self._met: npt.NDArray[np.bool_] = np.zeros(1024, np.bool_)
+        self._base = 0
+
+    def add(self, coordinates: Rows, rows: Rows) -> None:
+        if not len(rows):
+            return
+        self._open.push([coordinates, rows])
+        end = int(rows.max()) + 1 - self._base
+        if end > len(self._met):
+            base = self._open.smallest(1)
+            assert base is not None
+            kept = self._met[base - self._base :]
+            self._base = base
+            self._met = np.zeros(2 * max(int(rows.max()) + 1 - base, 1024), np.bool_)
+            self._met[: len(kept)] = kept
+
+    def meet(self, rows: Rows) -> Rows:
+        """Note that these rows have a partner; returns those that had none before, each once."""
+        new = np.unique(rows[~self._met[rows - self._base]])
+        self._met[new - self._base] = True
+        return new
+
+    def close_below(self, coordinate: int | None) -> tuple[Rows, Rows]:
+        """Close windows (all of them for None); returns the rows that met a partner and those that did not."""
+        closed = self._open.pop_all() if coordinate is None else self._open.pop_below(coordinate)
+        if closed is None:
+            none = np.empty(0, np.int64)
+            return none, none
+        rows = closed[1]
+        met = self._met[rows - self._base]
+        return rows[met], rows[~met]
+
+    def first_row(self) -> int | None:
+        return self._open.smallest(1)
+
+    def earliest(self, side: Side, times: Times) -> int | None:
+        """The timestamp of the earliest open tuple."""
+        row = self._open.row_of_smallest_key()
+        return None if row is None else int(times(side, np.array([row]))[0])
+
+
+class Results:
+    """Pairs that wait to be polled."""
+
+    def __init__(self, options: Options) -> None:
+        how = options.how
+        self._how = how
+        self._sorted = options.order == "sorted"
+        outer: dict[Side, bool] = {"left": how in ("left", "full", "semi", "anti"), "right": how in ("right", "full")}
+        self._open: dict[Side, OpenTuples] = {side: OpenTuples() for side in SIDES if outer[side]}
+        self._held = RunBuffer()  # sorted results that an unmatched row may still have to precede
+        self._ready: list[tuple[Rows, Rows]] = []
+        self._first: dict[Side, int] = {"left": _LAST, "right": _LAST}
+        self._count = 0
+        self._earliest_open: int | None = None
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, step: Step, left: Rows, right: Rows, times: Times) -> None:
+        """Take in the pairs of one step."""
+        for side, opened in self._open.items():
+            if side in step.seen:
+                opened.add(*step.seen[side])
+        newly = self._open["left"].meet(left) if "left" in self._open else left
+        if "right" in self._open:
+            self._open["right"].meet(right)
+        if self._how == "anti":
+            return
+        if self._how == "semi":
+            if not self._sorted:
+                self._emit(newly, np.full(len(newly), NONE))
+        else:
+            self._offer(left, right, times)
+
+    def expire(self, side: Side, coordinate: int | None, times: Times) -> None:
+        """The windows of this side's tuples below the coordinate have closed; None: all of them."""
+        if side not in self._open:
+            return
+        met, lonely = self._open[side].close_below(coordinate)
+        if self._how == "semi":
+            lonely = met if self._sorted else lonely[:0]
+        missing = np.full(len(lonely), NONE)
+        self._offer(*((lonely, missing) if side == "left" else (missing, lonely)), times)
+        self._settle(times)
+
+    def close(self, times: Times) -> None:
+        """Both streams have ended."""
+        for side in SIDES:
+            self.expire(side, None, times)
+        self._settle(times)
+
+    def _offer(self, left: Rows, right: Rows, times: Times) -> None:
+        if not self._sorted:
+            self._emit(left, right)
+        elif len(left):
+            key = np.maximum(_times_or_lowest("left", left, times), _times_or_lowest("right", right, times))
+            columns = [key, np.where(left < 0, _LAST, left), np.where(right < 0, _LAST, right)]
+            if self._open:
+                self._held.push(columns)
+                self._note(left, right)
+            else:
+                self._emit(*_in_order(columns))
+
+    def _settle(self, times: Times) -> None:
+        """Let go of held results that no open tuple can precede any more."""
+        opens = [o.earliest(side, times) for side, o in self._open.items()]
+        self._earliest_open = min((t for t in opens if t is not None), default=None)
+        if self._sorted:
+            bound = self._earliest_open
+            columns = self._held.pop_all() if bound is None else self._held.pop_below(bound)
+            if columns is not None:
+                self._emit(*_in_order(columns))
+
+    def _emit(self, left: Rows, right: Rows) -> None:
+        if len(left):
+            self._ready.append((left, right))
+            self._count += len(left)
+            self._note(left, right)
+
+    def _note(self, left: Rows, right: Rows) -> None:
+        for side, rows in (("left", left), ("right", right)):
+            present = rows[rows >= 0]
+            if len(present):
+                self._first[side] = min(self._first[side], int(present.min()))  # type: ignore[index]
+
+    def take(self) -> tuple[Rows, Rows]:
+        """All results that are ready, as row numbers of both sides; NONE where there is no partner."""
+        none = np.empty(0, np.int64)
+        left = np.concatenate([none, *(pair[0] for pair in self._ready)])
+        right = np.concatenate([none, *(pair[1] for pair in self._ready)])
+        self._ready, self._count = [], 0
+        self._first = {"left": _LAST, "right": _LAST}
+        held = self._held.columns()
+        if held is not None:
+            self._note(*(np.where(rows == _LAST, NONE, rows) for rows in held[1:]))
+        return left, right
+
+    def first_row(self, side: Side) -> int | None:
+        """The smallest row number that is still needed here."""
+        rows = [self._first[side]] if self._first[side] != _LAST else []
+        open_row = self._open[side].first_row() if side in self._open else None
+        return min([*rows, *([open_row] if open_row is not None else [])], default=None)
+
+    def watermark(self, watermark: int | None) -> int | None:
+        """An unmatched row comes with its own timestamp, which holds the promise back until its window closes."""
+        if watermark is None or self._earliest_open is None:
+            return watermark
+        return min(watermark, self._earliest_open)
+
+
+def _times_or_lowest(side: Side, rows: Rows, times: Times) -> Rows:
+    absent = rows < 0
+    if not absent.any():
+        return times(side, rows)
+    found = np.full(len(rows), np.iinfo(np.int64).min)
+    found[~absent] = times(side, rows[~absent])
+    return found
+
+
+def _in_order(columns: list[npt.NDArray[Any]]) -> tuple[Rows, Rows]:
+    """By result timestamp, then left position, then right position; a missing partner comes last."""
+    key, left, right = columns
+    order = np.lexsort((right, left, key))
+    left, right = left[order], right[order]
+    return np.where(left == _LAST, NONE, left), np.where(right == _LAST, NONE, right)

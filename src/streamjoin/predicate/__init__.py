@@ -1,0 +1,58 @@
+"""What joins: SQL, column expressions or a Python function -> expression tree -> plan -> slots and kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import ArgumentError, PredicateError
+from .bind import bind
+from .columns import ColumnExpr, col, lit, when
+from .expr import Expr
+from .plan import Plan, make_plan
+from .types import from_arrow
+
+__all__ = ["ColumnExpr", "Plan", "col", "lit", "parse", "plan_for", "when"]
+
+Predicate = str | ColumnExpr | Callable[[Any, Any], Any]
+
+
+def parse(on: Predicate) -> Expr:
+    """The unbound tree of a predicate in any of its three forms."""
+    if isinstance(on, str):
+        from .sql import parse_sql
+
+        return parse_sql(on)
+    if isinstance(on, ColumnExpr):
+        return on.expr
+    if isinstance(on, bool):
+        return lit(on).expr
+    if callable(on):
+        from .functions import parse_function
+
+        return parse_function(on)
+    raise PredicateError(
+        f"on: {on!r} is not a predicate; give a SQL string, an expression of col(...), or a function of two rows"
+    )
+
+
+def check_aliases(aliases: Sequence[str] | None) -> tuple[str, str]:
+    """The names of the two streams in SQL and col()."""
+    if aliases is None:
+        return ("l", "r")
+    names = tuple(aliases) if not isinstance(aliases, str) else ()
+    if len(names) != 2 or not all(isinstance(name, str) and name for name in names) or names[0] == names[1]:
+        raise ArgumentError(f"aliases: {aliases!r} will not do; give two different names, such as ('trades', 'quotes')")
+    return names[0], names[1]
+
+
+def plan_for(on: Predicate, left: pa.Schema, right: pa.Schema, aliases: Sequence[str] | None = None) -> Plan:
+    """Read, type-check and analyse a predicate against two Arrow schemas."""
+    names = check_aliases(aliases)
+    schemas = [{field.name: from_arrow(field.type) for field in schema} for schema in (left, right)]
+    try:
+        return make_plan(bind(parse(on), schemas[0], schemas[1], names))
+    except RecursionError:
+        raise PredicateError("on: the predicate is nested too deeply; split it up") from None

@@ -1,0 +1,320 @@
+"""Predicates as Python expressions: `(col("l.x") - col("r.a")).abs() <= 10`.
+
+A `ColumnExpr` wraps an unbound tree and never changes; every operator makes a new one. The functions at the end of
+this module write the forms that are not operators of the tree (BETWEEN, IN, null-safe equality, IS TRUE) in terms
+of those that are; the other front ends use them too, so that one meaning has one tree.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from ..errors import PredicateError
+from .expr import FALSE, UNKNOWN, Call, Cast, Column, Constant, Expr, conjunction, disjunction, walk
+from .literals import constant
+from .render import render
+from .types import BIGINT, BOOLEAN, DATE, DOUBLE, NULL, STRING, TIMESTAMP_NTZ, Type, from_arrow, from_name
+
+MAX_REPEATED = 1000
+"""Nodes of an operand that has to be written twice; more, and nested forms would grow without bounds."""
+MISSING = Constant(None, NULL)
+_PYTHON_TYPES: dict[Any, Type] = {
+    bool: BOOLEAN, int: BIGINT, float: DOUBLE, str: STRING, dt.date: DATE, dt.datetime: TIMESTAMP_NTZ,
+}  # fmt: skip
+_NAME = re.compile(r"(?:(`(?:[^`]|``)+`|[^`.]+)\.)?(`(?:[^`]|``)+`|[^`.]+)")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnExpr:
+    """An immutable expression over the columns of both streams; made by `col`, `lit` and `when`."""
+
+    expr: Expr
+    __array_ufunc__: ClassVar[None] = None  # so that numpy scalars leave the operator to us
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {render(self.expr)}>"
+
+    def __bool__(self) -> bool:
+        raise PredicateError(
+            "on: a column expression is neither true nor false before it meets data; combine conditions with &, | and ~ "
+            "instead of and, or and not, put parentheses around each, and write a < x < b as .between() or with &, "
+            "x in (...) as .isin()"
+        )
+
+    def __add__(self, other: Any) -> ColumnExpr:
+        return self._with("add", other)
+
+    def __radd__(self, other: Any) -> ColumnExpr:
+        return self._after("add", other)
+
+    def __sub__(self, other: Any) -> ColumnExpr:
+        return self._with("sub", other)
+
+    def __rsub__(self, other: Any) -> ColumnExpr:
+        return self._after("sub", other)
+
+    def __mul__(self, other: Any) -> ColumnExpr:
+        return self._with("mul", other)
+
+    def __rmul__(self, other: Any) -> ColumnExpr:
+        return self._after("mul", other)
+
+    def __truediv__(self, other: Any) -> ColumnExpr:
+        return self._with("div", other)
+
+    def __rtruediv__(self, other: Any) -> ColumnExpr:
+        return self._after("div", other)
+
+    def __floordiv__(self, other: Any) -> ColumnExpr:
+        return self._with("floordiv", other)
+
+    def __rfloordiv__(self, other: Any) -> ColumnExpr:
+        return self._after("floordiv", other)
+
+    def __mod__(self, other: Any) -> ColumnExpr:
+        return self._with("floormod", other)
+
+    def __rmod__(self, other: Any) -> ColumnExpr:
+        return self._after("floormod", other)
+
+    def __pow__(self, other: Any) -> ColumnExpr:
+        return self._with("power", other)
+
+    def __rpow__(self, other: Any) -> ColumnExpr:
+        return self._after("power", other)
+
+    def __neg__(self) -> ColumnExpr:
+        return ColumnExpr(negative(self.expr))
+
+    def __abs__(self) -> ColumnExpr:
+        return self._with("abs")
+
+    def __eq__(self, other: Any) -> ColumnExpr:  # type: ignore[override]
+        return self._with("eq", other)
+
+    def __ne__(self, other: Any) -> ColumnExpr:  # type: ignore[override]
+        return self._with("ne", other)
+
+    def __lt__(self, other: Any) -> ColumnExpr:
+        return self._with("lt", other)
+
+    def __le__(self, other: Any) -> ColumnExpr:
+        return self._with("le", other)
+
+    def __gt__(self, other: Any) -> ColumnExpr:
+        return self._with("gt", other)
+
+    def __ge__(self, other: Any) -> ColumnExpr:
+        return self._with("ge", other)
+
+    def __and__(self, other: Any) -> ColumnExpr:
+        return ColumnExpr(conjunction((self.expr, _operand(other))))
+
+    def __rand__(self, other: Any) -> ColumnExpr:
+        return ColumnExpr(conjunction((_operand(other), self.expr)))
+
+    def __or__(self, other: Any) -> ColumnExpr:
+        return ColumnExpr(disjunction((self.expr, _operand(other))))
+
+    def __ror__(self, other: Any) -> ColumnExpr:
+        return ColumnExpr(disjunction((_operand(other), self.expr)))
+
+    def __invert__(self) -> ColumnExpr:
+        return self._with("not")
+
+    def abs(self) -> ColumnExpr:
+        return self._with("abs")
+
+    def sqrt(self) -> ColumnExpr:
+        return self._with("sqrt")
+
+    def floor(self) -> ColumnExpr:
+        return self._with("floor")
+
+    def ceil(self) -> ColumnExpr:
+        return self._with("ceil")
+
+    def between(self, low: Any, high: Any) -> ColumnExpr:
+        """low <= self <= high, both ends included."""
+        return ColumnExpr(between(self.expr, _operand(low), _operand(high)))
+
+    def isin(self, *items: Any) -> ColumnExpr:
+        """Whether the value is one of the items: `isin(1, 2)` or `isin([1, 2])`. None means NULL, as in SQL."""
+        if len(items) == 1 and not isinstance(items[0], (str, ColumnExpr)) and isinstance(items[0], Iterable):
+            items = tuple(elements(items[0]))
+        return ColumnExpr(membership(self.expr, [MISSING if item is None else _operand(item) for item in items]))
+
+    def is_null(self) -> ColumnExpr:
+        return self._with("isnull")
+
+    def is_not_null(self) -> ColumnExpr:
+        return ~self.is_null()
+
+    def is_nan(self) -> ColumnExpr:
+        return self._with("isnan")
+
+    def eq_missing(self, other: Any) -> ColumnExpr:
+        """Equality in which NULL equals NULL; true or false, never NULL (SQL: <=>)."""
+        return ColumnExpr(same(self.expr, MISSING if other is None else _operand(other)))
+
+    def cast(self, to: Any) -> ColumnExpr:
+        """Convert to a SQL type name such as "bigint", a pyarrow DataType, or Python's int, float, str or bool."""
+        return ColumnExpr(Cast(self.expr, _type(to)))
+
+    def length(self) -> ColumnExpr:
+        return self._with("length")
+
+    def upper(self) -> ColumnExpr:
+        return self._with("upper")
+
+    def lower(self) -> ColumnExpr:
+        return self._with("lower")
+
+    def trim(self) -> ColumnExpr:
+        return self._with("trim")
+
+    def startswith(self, prefix: Any) -> ColumnExpr:
+        return self._with("startswith", prefix)
+
+    def endswith(self, suffix: Any) -> ColumnExpr:
+        return self._with("endswith", suffix)
+
+    def contains(self, part: Any) -> ColumnExpr:
+        return self._with("contains", part)
+
+    def like(self, pattern: str) -> ColumnExpr:
+        """SQL LIKE: % is any text, _ any one character, a backslash takes the next character as it is."""
+        if not isinstance(pattern, str):
+            raise PredicateError(f"on: like() was given {shown(pattern)}; its pattern is text such as 'AB%'")
+        return self._with("like", pattern)
+
+    def _with(self, op: str, *others: Any) -> ColumnExpr:
+        return ColumnExpr(Call(op, (self.expr, *map(_operand, others))))
+
+    def _after(self, op: str, other: Any) -> ColumnExpr:
+        return ColumnExpr(Call(op, (_operand(other), self.expr)))
+
+
+class When(ColumnExpr):
+    """A CASE that can still grow; as long as `otherwise` has not been called, the rest is NULL."""
+
+    __slots__ = ()
+
+    def when(self, condition: Any, value: Any) -> When:
+        assert isinstance(self.expr, Call)
+        return When(Call("case", (*self.expr.args[:-1], _operand(condition), _value(value), MISSING)))
+
+    def otherwise(self, value: Any) -> ColumnExpr:
+        assert isinstance(self.expr, Call)
+        return ColumnExpr(Call("case", (*self.expr.args[:-1], _value(value))))
+
+
+def col(name: str) -> ColumnExpr:
+    """A column: `col("l.x")`, or `col("x")` where only one stream has it. Backticks hold a name with dots."""
+    match = _NAME.fullmatch(name) if isinstance(name, str) else None
+    if match is None or match[2] == "*":
+        raise PredicateError(
+            f"on: col() was given {shown(name)}; write col('l.x') or col('x'), and col('l.`a.b`') if the name has dots"
+        )
+    table, column = (part and (part[1:-1].replace("``", "`") if part[0] == "`" else part) for part in match.groups())
+    return ColumnExpr(Column(column, table))
+
+
+def lit(value: Any) -> ColumnExpr:
+    """A Python value as a constant; `lit(None)` is NULL."""
+    return ColumnExpr(_value(value))
+
+
+def when(condition: Any, value: Any) -> When:
+    """SQL's CASE: `when(c1, v1).when(c2, v2).otherwise(v3)`."""
+    return When(Call("case", (_operand(condition), _value(value), MISSING)))
+
+
+def shown(value: Any) -> str:
+    """What was given, short enough for a message."""
+    if isinstance(value, str):
+        return repr(value if len(value) <= 80 else value[:77] + "...")
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _operand(value: Any) -> Expr:
+    if value is None:
+        raise PredicateError("on: None is equal to nothing; use .is_null(), .is_not_null() or .eq_missing(), or lit(None)")
+    return _value(value)
+
+
+def _value(value: Any) -> Expr:
+    return value.expr if isinstance(value, ColumnExpr) else constant(value)
+
+
+def _type(to: Any) -> Type:
+    if isinstance(to, pa.DataType):
+        type_ = from_arrow(to)
+    elif isinstance(to, str):
+        type_ = from_name(to)
+    else:
+        type_ = to if isinstance(to, Type) else _PYTHON_TYPES.get(to) if isinstance(to, type) else None
+    if type_ is None or type_ == NULL:
+        raise PredicateError(
+            f"on: cannot cast to {shown(to)}; a SQL type such as 'bigint' or 'decimal(18,4)', a pyarrow type, or int, "
+            "float, str, bool will do"
+        )
+    return type_
+
+
+def elements(items: Iterable[Any]) -> Sequence[Any]:
+    """The items of a collection; those of a set in an order that does not depend on the process."""
+    return sorted(items, key=repr) if isinstance(items, (set, frozenset)) else list(items)
+
+
+def repeatable(expr: Expr, limit: int = MAX_REPEATED) -> Expr:
+    """The expression, if it is small enough to stand in several places of a tree."""
+    if sum(1 for _ in islice(walk(expr), limit + 1)) > limit:
+        raise PredicateError(f"on: the predicate is nested too deeply: an operand over {limit} terms is used repeatedly")
+    return expr
+
+
+def negative(expr: Expr) -> Expr:
+    """Unary minus; a numeric or interval constant takes the sign itself."""
+    match expr:
+        case Constant(value, type_) if value is not None and (type_.is_numeric or type_.kind == "interval"):
+            if not (type_.is_integer and value == -(2 ** (type_.bits - 1))):  # which has no counterpart
+                return Constant(-value, type_)
+    return Call("neg", (expr,))
+
+
+def between(value: Expr, low: Expr, high: Expr) -> Expr:
+    return conjunction((Call("ge", (repeatable(value), low)), Call("le", (value, high))))
+
+
+def membership(value: Expr, items: Sequence[Expr]) -> Expr:
+    """x IN (items): one `in` node for literals, equalities otherwise; a NULL item makes a miss unknown."""
+    if not all(isinstance(item, Constant) for item in items):
+        return disjunction(Call("eq", (repeatable(value), item)) for item in items)
+    known = [item for item in dict.fromkeys(items) if isinstance(item, Constant) and item.value is not None]
+    unknown = [UNKNOWN for item in items if isinstance(item, Constant) and item.value is None]
+    if not known:
+        return disjunction(unknown)
+    hit = Call("eq", (value, known[0])) if len(known) == 1 else Call("in", (value, *known))
+    return disjunction((hit, *unknown))
+
+
+def same(a: Expr, b: Expr) -> Expr:
+    """Null-safe equality, true or false even where an operand is NULL, so that its negation is right as well."""
+    null_a, null_b = Call("isnull", (repeatable(a),)), Call("isnull", (repeatable(b),))
+    equal = conjunction((Call("eq", (a, b)), Call("not", (null_a,)), Call("not", (null_b,))))
+    return disjunction((equal, conjunction((null_a, null_b))))
+
+
+def is_truth(expr: Expr, truth: bool) -> Expr:
+    """`expr IS TRUE` or `expr IS FALSE`: true or false, never NULL."""
+    return Call("coalesce", (expr if truth else Call("not", (expr,)), FALSE))

@@ -1,0 +1,330 @@
+"""From bound expressions to source text in one small dialect that runs twice.
+
+The text uses operators on typed values and a few dozen functions (`pick`, `fle`, `intdiv`, ...). With the functions
+of `ops_vector` it computes whole columns in NumPy; with those of `ops_scalar` Numba compiles it into the loops over
+pairs. One text, so both agree; `values` is what both are tested against.
+
+Every value is a pair of texts: the value and its validity (None where it is never NULL). Each intermediate result
+gets a name, so nothing is computed twice. Integers keep their width: `i32(a + b)` stays 32 bits wide in both worlds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from .expr import COMPARISONS, FLOAT_FUNCTIONS, Call, Cast, Column, Constant, Expr
+from .types import BOOLEAN, INTEGER_BITS, TICKS_PER_DAY, Type
+
+DTYPES = {
+    "boolean": "bool", "tinyint": "int8", "smallint": "int16", "int": "int32", "bigint": "int64", "date": "int32",
+    "timestamp": "int64", "timestamp_ntz": "int64", "interval": "int64", "float": "float32", "double": "float64",
+    "decimal": "int64",
+}  # fmt: skip
+_CONVERT = {
+    "bool": "b1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "float32": "f32", "float64": "f64",
+}  # fmt: skip
+INT64_LIMIT = 2**63
+
+
+class NotEmittable(Exception):
+    """The expression has no form in the dialect: text, or decimals that need over 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The text of a value. `limit` bounds the magnitude of a decimal or integer, to rule out 64-bit overflow."""
+
+    code: str
+    valid: str | None
+    type: Type
+    limit: int = 0
+
+    @property
+    def truth(self) -> str:
+        """For a boolean: true and not NULL."""
+        return self.code if self.valid is None else f"({self.code} & {self.valid})"
+
+
+def dtype_of(type_: Type) -> str:
+    if type_.kind not in DTYPES or (type_.kind == "decimal" and type_.precision > 18):
+        raise NotEmittable(type_)
+    return DTYPES[type_.kind]
+
+
+def limit_of(type_: Type) -> int:
+    if type_.kind == "decimal":
+        return 10**type_.precision - 1
+    return 1 << (type_.bits - 1) if type_.is_integer else 0
+
+
+def both_valid(*parts: str | None) -> str | None:
+    known = list(dict.fromkeys(part for part in parts if part is not None))
+    return None if not known else known[0] if len(known) == 1 else "(" + " & ".join(known) + ")"
+
+
+class Emitter:
+    """Writes the dialect. Subclasses say what a leaf (a column, or a value computed beforehand) is called."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._known: dict[Expr, Value] = {}
+        self._names: dict[str, str] = {}
+
+    def leaf(self, expr: Expr) -> Value | None:
+        """The value of `expr` if it is at hand already."""
+        raise NotImplementedError
+
+    def value(self, expr: Expr) -> Value:
+        known = self._known.get(expr)
+        if known is None:
+            known = self._known[expr] = self.leaf(expr) or self._compute(expr)
+        return known
+
+    def name(self, code: str) -> str:
+        """A name for an intermediate result."""
+        if code.isidentifier() or code in ("True", "False"):
+            return code
+        known = self._names.get(code)
+        if known is None:
+            known = self._names[code] = f"t{len(self._names)}"
+            self.lines.append(f"{known} = {code}")
+        return known
+
+    def _named(self, code: str, valid: str | None, type_: Type, limit: int = 0) -> Value:
+        return Value(self.name(code), None if valid is None else self.name(valid), type_, limit or limit_of(type_))
+
+    def _compute(self, expr: Expr) -> Value:
+        match expr:
+            case Constant(value, type_):
+                return self.constant(value, type_)
+            case Cast(arg, type_):
+                return self._cast(arg, type_)
+            case Call(op, args, type_):
+                return self._call(op, args, type_)
+            case Column():
+                raise NotEmittable(expr)
+
+    def constant(self, value: Any, type_: Type) -> Value:
+        if type_.kind == "null":
+            type_ = BOOLEAN
+        dtype = dtype_of(type_) if type_.kind != "decimal" or value is None or abs(value) >= INT64_LIMIT else "int64"
+        if value is None:
+            return Value(f"{_CONVERT[dtype]}({'False' if dtype == 'bool' else 0})", "False", type_, limit_of(type_))
+        if dtype == "bool":
+            return Value(str(bool(value)), None, type_)
+        text = repr(value)
+        if isinstance(value, float) and not math.isfinite(value):
+            text = "NAN" if value != value else "INF" if value > 0 else "-INF"
+        elif value == -(2**63):
+            text = "INT64_MIN"
+        return Value(f"{_CONVERT[dtype]}({text})", None, type_, abs(value) if isinstance(value, int) else 0)
+
+    # -- operators -----------------------------------------------------------------------------------------------
+
+    def _call(self, op: str, args: tuple[Expr, ...], type_: Type) -> Value:
+        if op in ("and", "or"):
+            return self._logic(op, [self.value(arg) for arg in args])
+        if op == "case":
+            return self._case(args, type_)
+        if op == "coalesce":
+            values = [self.value(arg) for arg in args]
+            result = values[-1]
+            for value in reversed(values[:-1]):
+                result = self._pick(value.valid or "True", value, result, type_)
+            return result
+        if op in ("least", "greatest"):
+            return self._extreme(op, [self.value(arg) for arg in args], type_)
+        values = [self.value(arg) for arg in args]
+        first = values[0]
+        if op == "isnull":
+            return self._named("False" if first.valid is None else f"not_({first.valid})", None, BOOLEAN)
+        if op == "isnan":
+            return self._named(f"isnan({first.code})", None, BOOLEAN) if first.valid is None else self._named(
+                f"(isnan({first.code}) & {first.valid})", None, BOOLEAN
+            )
+        valid = both_valid(*(value.valid for value in values))
+        if op in COMPARISONS:
+            return self._named(self.compare(op, *values), valid, BOOLEAN)
+        if op == "in":
+            tests = [f"({self.compare('eq', first, item)})" for item in values[1:]]
+            return self._named(" | ".join(tests), valid, BOOLEAN)
+        if op == "not":
+            return self._named(f"not_({first.code})", valid, BOOLEAN)
+        if op in ("neg", "abs"):
+            return self._sign(op, first, valid, type_)
+        if op in FLOAT_FUNCTIONS:
+            if op == "ln":
+                positive = self.name(f"not_({first.code} <= f64(0.0))")
+                safe = self.name(f"pick({positive}, {first.code}, f64(1.0))")
+                return self._named(f"ln({safe})", both_valid(valid, positive), type_)
+            return self._named(f"{op}({first.code})", valid, type_)
+        if op in ("power", "atan2"):
+            return self._named(f"{op}({first.code}, {values[1].code})", valid, type_)
+        if op in ("floor", "ceil"):
+            if first.type.kind == "decimal":
+                unit = 10**first.type.scale
+                return self._named(f"{op}_unit({first.code}, i64({unit}))", valid, type_, first.limit // unit + 1)
+            return self._named(f"sat64({op}({first.code}))", valid, type_)
+        if op in ("add", "sub", "mul", "div", "intdiv", "rem", "floordiv", "floormod"):
+            if "decimal" in (first.type.kind, values[1].type.kind):
+                return self._decimal(op, first, values[1], valid, type_)
+            return self._arithmetic(op, first, values[1], valid, type_)
+        raise NotEmittable(op)
+
+    def compare(self, op: str, a: Value, b: Value) -> str:
+        """Text of a comparison; floats by Spark's order, in which NaN is largest and equals itself."""
+        if a.type.scale != b.type.scale:
+            scale = max(a.type.scale, b.type.scale)
+            a, b = self._rescale(a, scale), self._rescale(b, scale)
+        if not (a.type.is_float or b.type.is_float):
+            symbol = {"eq": "==", "ne": "!="}.get(op) or COMPARISONS[op]
+            return f"({a.code} {symbol} {b.code})"
+        return {
+            "eq": f"feq({a.code}, {b.code})",
+            "ne": f"not_(feq({a.code}, {b.code}))",
+            "le": f"fle({a.code}, {b.code})",
+            "ge": f"fle({b.code}, {a.code})",
+            "lt": f"not_(fle({b.code}, {a.code}))",
+            "gt": f"not_(fle({a.code}, {b.code}))",
+        }[op]
+
+    def _rescale(self, value: Value, scale: int) -> Value:
+        factor = 10 ** (scale - value.type.scale)
+        limit = value.limit * factor
+        if limit >= INT64_LIMIT:
+            raise NotEmittable(value.type)
+        type_ = Type("decimal", 18, scale)
+        if factor == 1:
+            return Value(self.name(f"i64({value.code})"), value.valid, type_, limit)
+        return Value(self.name(f"i64(i64({value.code}) * i64({factor}))"), value.valid, type_, limit)
+
+    def _logic(self, op: str, values: list[Value]) -> Value:
+        """Kleene's AND and OR."""
+        if all(value.valid is None for value in values):
+            return self._named("(" + (" & " if op == "and" else " | ").join(v.code for v in values) + ")", None, BOOLEAN)
+        true = [self.name(value.truth) for value in values]
+        false = [
+            self.name(f"not_({v.code})" if v.valid is None else f"(not_({v.code}) & {v.valid})") for v in values
+        ]
+        if op == "and":
+            is_true, is_false = "(" + " & ".join(true) + ")", "(" + " | ".join(false) + ")"
+        else:
+            is_true, is_false = "(" + " | ".join(true) + ")", "(" + " & ".join(false) + ")"
+        code = self.name(is_true)
+        return self._named(code, f"({code} | {self.name(is_false)})", BOOLEAN)
+
+    def _pick(self, condition: str, yes: Value, no: Value, type_: Type) -> Value:
+        code = self.name(f"pick({condition}, {yes.code}, {no.code})")
+        if yes.valid is None and no.valid is None:
+            valid = None
+        else:
+            valid = self.name(f"pick({condition}, {yes.valid or 'True'}, {no.valid or 'True'})")
+        return Value(code, valid, type_, max(yes.limit, no.limit))
+
+    def _case(self, args: tuple[Expr, ...], type_: Type) -> Value:
+        result = self.value(args[-1])
+        for condition, value in reversed(list(zip(args[:-1:2], args[1::2], strict=True))):
+            result = self._pick(self.name(self.value(condition).truth), self.value(value), result, type_)
+        return result
+
+    def _extreme(self, op: str, values: list[Value], type_: Type) -> Value:
+        """LEAST and GREATEST pass over NULLs."""
+        result = values[0]
+        for value in values[1:]:
+            better = self.compare("lt" if op == "least" else "gt", value, result)
+            if value.valid is not None or result.valid is not None:
+                gone = "False" if result.valid is None else f"not_({result.valid})"
+                better = f"(({gone} | {better}) & {value.valid or 'True'})"
+            picked = self._pick(self.name(better), value, result, type_)
+            valid = None
+            if value.valid is not None and result.valid is not None:
+                valid = self.name(f"({value.valid} | {result.valid})")
+            result = Value(picked.code, valid, type_, picked.limit)
+        return result
+
+    def _sign(self, op: str, value: Value, valid: str | None, type_: Type) -> Value:
+        dtype = dtype_of(type_) if value.limit == 0 or value.limit >= INT64_LIMIT else DTYPES[type_.kind]
+        convert = _CONVERT[dtype]
+        code = f"{convert}(-{value.code})" if op == "neg" else f"abs_({value.code})"
+        return self._named(code, valid, type_, value.limit)
+
+    def _arithmetic(self, op: str, a: Value, b: Value, valid: str | None, type_: Type) -> Value:
+        convert = _CONVERT[dtype_of(type_)]
+        if op in ("add", "sub", "mul"):
+            symbol = {"add": "+", "sub": "-", "mul": "*"}[op]
+            return self._named(f"{convert}({a.code} {symbol} {b.code})", valid, type_)
+        nonzero = self.name(f"({b.code} != {_CONVERT[dtype_of(b.type)]}(0))")
+        divisor = self.name(f"pick({nonzero}, {b.code}, {_CONVERT[dtype_of(b.type)]}(1))")
+        valid = both_valid(valid, nonzero)
+        if op == "div":
+            return self._named(f"({a.code} / {divisor})", valid, type_)
+        function = f"f{op}" if type_.is_float else op
+        return self._named(f"{convert}({function}({a.code}, {divisor}))", valid, type_)
+
+    def _decimal(self, op: str, a: Value, b: Value, valid: str | None, type_: Type) -> Value:
+        """Decimals as 64-bit whole numbers, as long as no result can leave 64 bits."""
+        if op in ("add", "sub"):
+            scale = max(a.type.scale, b.type.scale)
+            if type_.scale != scale:
+                raise NotEmittable(type_)
+            a, b = self._rescale(a, scale), self._rescale(b, scale)
+            limit = a.limit + b.limit
+            if limit >= INT64_LIMIT:
+                raise NotEmittable(type_)
+            return self._named(f"i64({a.code} {'+' if op == 'add' else '-'} {b.code})", valid, type_, limit)
+        if op == "mul" and type_.scale == a.type.scale + b.type.scale and a.limit * b.limit < INT64_LIMIT:
+            return self._named(f"i64(i64({a.code}) * i64({b.code}))", valid, type_, a.limit * b.limit)
+        raise NotEmittable(op)
+
+    # -- casts ---------------------------------------------------------------------------------------------------
+
+    def _cast(self, arg: Expr, target: Type) -> Value:
+        value = self.value(arg)
+        source = value.type
+        if target.kind == "string" or source.kind == "string":
+            raise NotEmittable(target)
+        if target.kind == "decimal":
+            return self._cast_to_decimal(value, target)
+        convert = _CONVERT[dtype_of(target)]
+        code = value.code
+        if source == target:
+            return value
+        if target.kind == "boolean":
+            return self._named(f"({code} != {_CONVERT[dtype_of(source)]}(0))", value.valid, target)
+        if target.is_integer:
+            if source.is_float:
+                code = f"sat64({code})" if target.bits == 64 else f"sat32({code})"
+            elif source.kind == "decimal":
+                code = f"intdiv({code}, i64({10**source.scale}))"
+            elif source.is_timestamp:
+                code = f"floordiv({code}, i64({TICKS_PER_DAY[source.unit] // 86_400}))"
+        elif target.is_float:
+            if source.kind == "decimal":
+                if source.scale > 15 or value.limit >= 2**53:  # not exactly one correctly rounded division
+                    raise NotEmittable(source)
+                code = f"(f64({code}) / f64({float(10**source.scale)}))"
+            elif source.is_timestamp:
+                code = f"(f64({code}) / f64(1000000.0))"
+        elif target.kind == "date":
+            code = f"floordiv({code}, i64({TICKS_PER_DAY[source.unit]}))"
+        elif source.kind == "date":
+            code = f"i64({code}) * i64({TICKS_PER_DAY[target.unit]})"
+        elif source.is_integer:
+            code = f"i64({code}) * i64({10**6 if target.unit == 'us' else 10**9})"
+        elif source.unit != target.unit:
+            code = f"times1000({code})" if target.unit == "ns" else f"floordiv({code}, i64(1000))"
+        return self._named(f"{convert}({code})", value.valid, target)
+
+    def _cast_to_decimal(self, value: Value, target: Type) -> Value:
+        source = value.type
+        if source.kind not in (*INTEGER_BITS, "decimal", "boolean") or target.scale < source.scale:
+            raise NotEmittable(target)
+        if source.kind == "boolean":
+            value = Value(f"i64({value.code})", value.valid, source, 1)
+        scaled = self._rescale(value, target.scale)
+        if scaled.limit < 10**target.precision:
+            return Value(scaled.code, scaled.valid, target, scaled.limit)
+        fits = self.name(f"((abs_({scaled.code}) < i64({10**target.precision})))") if target.precision <= 18 else None
+        return Value(scaled.code, both_valid(scaled.valid, fits), target, min(scaled.limit, limit_of(target)))

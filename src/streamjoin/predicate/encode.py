@@ -1,0 +1,183 @@
+"""Order-preserving integers: values of any type as int32 or int64 such that comparing integers compares values.
+
+A comparison between one expression of each stream needs no arithmetic per pair: each operand is computed once per
+tuple and encoded into a common *domain*, an ordered set embedded in the integers. Where only one operand lies in
+the (narrower) domain by itself, the other is rounded towards the answer: for a float column x, `x <= d` with a
+double d holds iff `x <= floor(d)`, the largest float that is not above d. So 32-bit columns are compared in 32 bits,
+exactly. A bound that no value can satisfy is marked invalid, which makes its comparison false, as NULL would.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from numba import njit
+
+from .types import Type
+
+Array = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+Mode = Literal["exact", "floor", "ceil", "below", "above"]
+"""How a value enters the domain: as it is, or as the nearest element not above / not below / below / above it."""
+Domain = Literal["i32", "i64", "f32", "f64", "decimal", "hash", "prefix", "approximate", "validity"]
+
+_INTS: dict[str, Any] = {"i32": np.int32, "i64": np.int64, "f32": np.int32, "f64": np.int64}
+
+
+def encode(
+    values: Array, valid: Mask | None, source: Type, domain: Domain, mode: Mode, scale: int = 0
+) -> tuple[Array, Mask | None]:
+    """Encoded values and their validity. `scale` is the decimal domain's."""
+    if domain == "decimal":
+        encoded = _saturated_product(values.astype(np.int64), 10 ** (scale - source.scale))
+        return _step(encoded, valid, mode, exact=None)
+    if domain in ("f32", "f64"):
+        return _to_float(values, valid, domain, mode)
+    if source.is_float or source.kind == "decimal":
+        return _round_to_int(values, valid, source, domain, mode)
+    if mode == "exact" and values.dtype == _INTS[domain]:
+        return values, valid
+    wide = values.astype(np.int64)
+    if domain == "i64":
+        return _step(wide, valid, mode, exact=None)
+    return _clip(*_step(wide, valid, mode, exact=None), mode)
+
+
+def _step(encoded: Array, valid: Mask | None, mode: Mode, exact: Mask | None) -> tuple[Array, Mask | None]:
+    """Make strict bounds closed: one down for "below", one up for "above", where the value was hit exactly."""
+    if mode in ("below", "above"):
+        end = np.iinfo(encoded.dtype).min if mode == "below" else np.iinfo(encoded.dtype).max
+        at_end = encoded == end
+        move = ~at_end if exact is None else exact & ~at_end
+        encoded = encoded + (move.astype(encoded.dtype) if mode == "above" else -move.astype(encoded.dtype))
+        if exact is not None:
+            at_end = at_end & exact
+        if at_end.any():
+            valid = ~at_end if valid is None else valid & ~at_end
+    return encoded, valid
+
+
+def _clip(wide: Array, valid: Mask | None, mode: Mode) -> tuple[Array, Mask | None]:
+    """Bring whole numbers into 32 bits; a bound beyond the end is no bound or cannot be met."""
+    info = np.iinfo(np.int32)
+    narrow = np.clip(wide, info.min, info.max).astype(np.int32)
+    impossible = wide < info.min if mode in ("floor", "below") else wide > info.max
+    if mode == "exact":
+        impossible = impossible | (wide < info.min)
+    if impossible.any():
+        valid = ~impossible if valid is None else valid & ~impossible
+    return narrow, valid
+
+
+def _round_to_int(
+    values: Array, valid: Mask | None, source: Type, domain: Domain, mode: Mode
+) -> tuple[Array, Mask | None]:
+    """Doubles or decimals among whole numbers of 32 bits."""
+    assert domain == "i32"
+    with np.errstate(invalid="ignore"):
+        if source.kind == "decimal":
+            unit = np.int64(10**source.scale)
+            whole = values // unit
+            is_whole = whole * unit == values
+        else:
+            # NaN is above all numbers: as large as infinity for bounds from above, never met from below.
+            real = np.where(np.isnan(values), np.inf, values.astype(np.float64))
+            lowest = np.floor(np.clip(real, -(2.0**40), 2.0**40))
+            whole = lowest.astype(np.int64)
+            is_whole = lowest == values
+    if mode in ("ceil", "above"):
+        whole = whole + (~is_whole if mode == "ceil" else np.ones_like(is_whole)).astype(np.int64)
+    elif mode == "below":
+        whole = whole - is_whole.astype(np.int64)
+    elif mode == "exact":
+        valid = is_whole if valid is None else valid & is_whole
+    return _clip(whole, valid, mode)
+
+
+def _to_float(values: Array, valid: Mask | None, domain: Domain, mode: Mode) -> tuple[Array, Mask | None]:
+    dtype: Any = np.float32 if domain == "f32" else np.float64
+    with np.errstate(over="ignore", invalid="ignore"):
+        nearest = values.astype(dtype)
+        exact = (nearest == values) | np.isnan(values)
+        if not exact.all():
+            if mode in ("floor", "below"):
+                nearest = np.where(nearest > values, np.nextafter(nearest, dtype(-np.inf)), nearest)
+            elif mode in ("ceil", "above"):
+                nearest = np.where(nearest < values, np.nextafter(nearest, dtype(np.inf)), nearest)
+            else:
+                valid = exact if valid is None else valid & exact
+    return _step(ordered_bits(nearest), valid, mode, exact)
+
+
+def ordered_bits(values: Array) -> Array:
+    """Floats as integers in Spark's order: -inf < ... < 0 (of both signs) < ... < inf < NaN."""
+    integer: Any = np.int32 if values.dtype == np.float32 else np.int64
+    canonical = np.where(np.isnan(values), values.dtype.type(np.nan), values + values.dtype.type(0))
+    bits = canonical.view(integer)
+    return np.where(bits < 0, bits ^ np.iinfo(integer).max, bits)
+
+
+def _saturated_product(values: Array, factor: int) -> Array:
+    """values * factor, stopping at the ends of 64 bits; the other operand has at most 18 digits, so stays inside."""
+    if factor == 1:
+        return values
+    info = np.iinfo(np.int64)
+    if factor > info.max:
+        return np.where(values > 0, info.max, np.where(values < 0, info.min, 0))
+    edge = info.max // factor
+    product = np.clip(values, -edge, edge) * np.int64(factor)
+    return np.where(values > edge, info.max, np.where(values < -edge, info.min, product))
+
+
+def approximate(values: list[Any], scale: int) -> tuple[Array, Mask]:
+    """Wide decimals as the nearest doubles: monotone, so a candidate test; ties must be rechecked."""
+    valid = np.fromiter((x is not None for x in values), np.bool_, len(values))
+    doubles = np.array([0.0 if x is None else x / 10**scale for x in values], np.float64)
+    return ordered_bits(doubles), valid
+
+
+LONG_TEXT = np.int64(1) << 62
+"""Set in the hash of texts of over 7 bytes, whose equality must be rechecked; shorter ones are their own hash."""
+
+
+def text_words(text: pa.Array, domain: Domain) -> tuple[Array, Mask | None]:
+    """One int64 per text. "hash": equal texts have equal words. "prefix": a larger word is a larger text."""
+    valid = np.asarray(text.is_valid()) if text.null_count else None
+    words = np.zeros(len(text), np.int64)
+    if len(text):
+        _, offsets, data = text.buffers()
+        starts = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
+        content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+        (_hash_words if domain == "hash" else _prefix_words)(starts, content, words)
+    return words, valid
+
+
+@njit(nogil=True, cache=True)
+def _hash_words(starts, content, words):  # type: ignore[no-untyped-def]
+    for i in range(len(words)):
+        start, end = starts[i], starts[i + 1]
+        if end - start <= 7:
+            word = np.uint64(end - start)
+            for k in range(start, end):
+                word = (word << np.uint64(8)) | np.uint64(content[k])
+            words[i] = np.int64(word & np.uint64(0x07FFFFFFFFFFFFFF))
+        else:
+            word = np.uint64(0xCBF29CE484222325)
+            for k in range(start, end):
+                word = (word ^ np.uint64(content[k])) * np.uint64(0x100000001B3)
+            word ^= word >> np.uint64(32)
+            words[i] = np.int64((word & np.uint64(0x3FFFFFFFFFFFFFFF)) | np.uint64(0x4000000000000000))
+
+
+@njit(nogil=True, cache=True)
+def _prefix_words(starts, content, words):  # type: ignore[no-untyped-def]
+    for i in range(len(words)):
+        start = starts[i]
+        length = min(starts[i + 1] - start, 8)
+        word = np.uint64(0)
+        for k in range(8):
+            word = (word << np.uint64(8)) | np.uint64(content[start + k] if k < length else 0)
+        words[i] = np.int64(word ^ np.uint64(0x8000000000000000))

@@ -1,0 +1,304 @@
+"""Compiled kernels: a lowered condition put into loop templates, kept in a cache directory for every process.
+
+The text of a kernel depends only on the shape of the condition and the widths of its slots, not on column names or
+constants of one-sided parts, so most predicates find their kernel compiled already. The cache directory is
+`$STREAMJOIN_CACHE_DIR`, or `streamjoin` in the user's cache directory; it is safe to delete and to share.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .expr import Side, other
+from .lower import Lowered, Test
+
+Kernel = Callable[..., int]
+
+BLOCK = 1024
+"""Stored tuples per slice of a scan: a few 32-bit columns of it stay in the first-level cache."""
+TILE = 4
+"""Probing tuples that are held in registers against one slice."""
+
+_HEADER = '''"""A kernel that streamjoin generated."""
+import numpy as np
+from numba import njit
+from streamjoin.predicate.collect import collect
+from streamjoin.predicate.ops_scalar import *
+
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The compiled loops for one stored side."""
+
+    scan: Kernel
+    hash_probe: Kernel
+
+
+def kernels_for(lowered: Lowered, stored: Side) -> Kernels:
+    """Load (or compile, the first time on this machine) the kernels of a condition."""
+    return Kernels(
+        _LazyKernel(scan_source(lowered, stored), "scan"), _LazyKernel(hash_source(lowered, stored), "hash_probe")
+    )
+
+
+class _LazyKernel:
+    """Compiled when it is first called: a join uses one of its kernels, rarely both."""
+
+    def __init__(self, source: str, name: str) -> None:
+        self._source, self._name = source, name
+        self._function: Kernel | None = None
+
+    def __call__(self, *args: Any) -> int:
+        if self._function is None:
+            self._function = load(self._source, self._name)
+        return self._function(*args)
+
+
+class _Text:
+    """Renames `l3` and `r2` of the lowered condition: stored slots to `v3[j]`, probing ones to `q2_<lane>`."""
+
+    def __init__(self, lowered: Lowered, stored: Side) -> None:
+        self.lowered = lowered
+        self.stored = stored
+        self.stored_slots = range(len(lowered.slots[stored]))
+        self.probing_slots = range(len(lowered.slots[other(stored)]))
+
+    def lane(self, text: str, lane: str) -> str:
+        def rename(match: re.Match[str]) -> str:
+            kind, number = match[1], match[2]
+            if kind == "t":
+                return f"t{number}_{lane}"
+            return f"v{number}[j]" if kind == self.stored[0] else f"q{number}_{lane}"
+
+        return re.sub(r"\b([lrt])(\d+)\b", rename, text)
+
+    def lines(self, lane: str, indent: int) -> str:
+        return "".join(f"{' ' * indent}{self.lane(line, lane)}\n" for line in self.lowered.lines)
+
+    def load(self, lane: str, place: str, indent: int) -> str:
+        return "".join(f"{' ' * indent}q{k}_{lane} = p{k}[{place}]\n" for k in self.probing_slots)
+
+    def views(self, indent: int, cut: str) -> str:
+        return "".join(f"{' ' * indent}v{k} = s{k}{cut}\n" for k in self.stored_slots)
+
+    def parameters(self, *middle: str) -> str:
+        stored = [f"s{k}" for k in self.stored_slots]
+        return ", ".join([*stored, *middle[:-1], *(f"p{k}" for k in self.probing_slots), middle[-1]])
+
+
+class _Filter:
+    """A cheaper condition that every matching pair meets, for the loop that looks for slices with a hit at all.
+
+    A band lo <= x <= hi becomes one unsigned comparison, x - lo <= hi - lo: on vector units comparisons cost twice
+    as much as arithmetic. Where 32-bit tests can select, 64-bit ones, which would halve the lanes, are left out.
+    """
+
+    def __init__(self, text: _Text) -> None:
+        lowered = text.lowered
+        tests = list(lowered.tests)
+        self.needs_lines = lowered.others != "True"
+        self.setup: list[str] = []
+        parts: list[str] = []
+        narrow = any(test.bits == 32 and test.op != "ne" for test in tests)
+        if narrow and not self.needs_lines:
+            tests = [test for test in tests if test.bits == 32]
+        while tests:
+            test = tests.pop(0)
+            partner = next((other_ for other_ in tests if _is_band(test, other_)), None)
+            if partner is None:
+                symbol = {"eq": "==", "ne": "!=", "le": "<=", "ge": ">="}[test.op]
+                parts.append(f"(l{test.left} {symbol} r{test.right})")
+            else:
+                tests.remove(partner)
+                parts.append(self._band(text, test, partner))
+        if self.needs_lines:
+            parts.append(lowered.others)
+        self.condition = " & ".join(parts) or "True"
+
+    def _band(self, text: _Text, a: Test, b: Test) -> str:
+        """`value` in [low, high], as one comparison."""
+        if a.left == b.left:  # l >= r_low and l <= r_high
+            bounds: Side = "right"
+            value, low, high = (f"l{a.left}", *(f"r{t.right}" for t in ((a, b) if a.op == "ge" else (b, a))))
+        else:  # l_low <= r and l_high >= r
+            bounds = "left"
+            value, low, high = (f"r{a.right}", *(f"l{t.left}" for t in ((a, b) if a.op == "le" else (b, a))))
+        unsigned = f"np.uint{a.bits}"
+        if bounds == text.stored:
+            return f"({unsigned}({value} - {low}) <= {unsigned}({high} - {low}))"
+        width = f"w{len(self.setup)}"
+        self.setup.append(f"{width} = {unsigned}({high} - {low}) if {high} >= {low} else {unsigned}(0)")
+        return f"({unsigned}({value} - {low}) <= {width})"
+
+    def lane(self, text: _Text, source: str, lane: str) -> str:
+        return re.sub(r"\bw(\d+)\b", rf"w\1_{lane}", text.lane(source, lane))
+
+
+def _is_band(a: Test, b: Test) -> bool:
+    """Whether two tests bound one value from both sides."""
+    same = (a.left == b.left) != (a.right == b.right)
+    return same and a.bits == b.bits and {a.op, b.op} == {"le", "ge"}
+
+
+def scan_source(lowered: Lowered, stored: Side) -> str:
+    """Every probing tuple against every stored one: slice by slice, four probes at a time.
+
+    A vectorised loop first asks whether any of the four matches anything in the slice; only if so the exact
+    condition is computed into a mask. Where hits are frequent the question is skipped for a while. A unit of work
+    (slice x tile) starts only if all its possible pairs fit into the output, so the caller can drain and go on.
+    """
+    text = _Text(lowered, stored)
+    quick = _Filter(text)
+
+    def search(lanes: int) -> str:
+        names = [str(lane) for lane in range(lanes)]
+        setup = "".join(text.load(n, f"first + {n}", 16) for n in names)
+        setup += "".join(f"{' ' * 16}{quick.lane(text, line, n)}\n" for n in names for line in quick.setup)
+        inner = "".join(text.lines(n, 20) for n in names) if quick.needs_lines else ""
+        any_lane = " | ".join(f"({quick.lane(text, quick.condition, n)})" for n in names)
+        return f"{setup}                for j in range(size):\n{inner}                    hit |= {any_lane}\n"
+
+    return f"""{_HEADER}
+@njit(nogil=True, cache=True, error_model="numpy")
+def scan({text.parameters("coordinates", "block_low", "block_high", "count", "low")}, high, probes,
+         out_probe, out_stored, state):
+    found = np.int64(0)
+    unit, compared = state[0], state[1]
+    whole = probes // {TILE}
+    tiles = whole + probes % {TILE}
+    blocks = (count + {BLOCK - 1}) // {BLOCK}
+    room = len(out_probe) - {TILE * BLOCK}
+    mask = np.empty({BLOCK}, np.bool_)
+    sure = 0
+    density = 0
+    while unit < blocks * tiles:
+        block = unit // tiles
+        begin = block * {BLOCK}
+        end = min(begin + {BLOCK}, count)
+{text.views(8, "[begin:end]")}        coordinate = coordinates[begin:end]
+        size = len(coordinate)
+        for tile in range(unit % tiles, tiles):
+            if found > room:
+                state[0], state[1] = block * tiles + tile, compared
+                return found
+            if tile < whole:
+                first, last = tile * {TILE}, tile * {TILE} + {TILE}
+            else:
+                first = whole * {TILE} + (tile - whole)
+                last = first + 1
+            near = False
+            for i in range(first, last):
+                near |= (block_high[block] >= low[i]) & (block_low[block] < high[i])
+            if not near:
+                continue
+            compared += (last - first) * size
+            hit = False
+            if sure == 0:
+                density = 0
+            if sure > 0:
+                sure -= 1
+                hit = True
+            elif tile < whole:
+{search(TILE)}            else:
+{search(1)}            if hit:
+                before = found
+                for i in range(first, last):
+{text.load("i", "i", 20)}                    for j in range(size):
+{text.lines("i", 24)}                        mask[j] = {text.lane(lowered.condition, "i")}
+                    found = collect(mask, np.int32(i), begin, coordinate, low[i], high[i],
+                                    out_probe, out_stored, found, density)
+                if found - before > 4 * (last - first):
+                    sure = 8
+                    density = 2 if (found - before) * 16 > (last - first) * size else 1
+        unit = (block + 1) * tiles
+    state[0], state[1] = -1, compared
+    return found
+"""
+
+
+def hash_source(lowered: Lowered, stored: Side) -> str:
+    """Every probing tuple against its bucket: a chain through the stored tuples that may share its keys."""
+    text = _Text(lowered, stored)
+    return f"""{_HEADER}
+@njit(nogil=True, cache=True, error_model="numpy")
+def hash_probe({text.parameters("coordinate", "heads", "following", "hashes")}, low, high, probes,
+               out_probe, out_stored, state):
+    found = 0
+    compared, resumed = state[1], state[2]
+    buckets = np.uint64(len(heads) - 1)
+{text.views(4, "")}    for i in range(state[0], probes):
+{text.load("i", "i", 8)}        j = resumed if resumed >= 0 else np.int64(heads[hashes[i] & buckets])
+        resumed = np.int64(-1)
+        while j >= 0:
+{text.lines("i", 12)}            hit = {text.lane(lowered.condition, "i")}
+            if hit and low[i] <= coordinate[j] and coordinate[j] < high[i]:
+                if found == len(out_probe):
+                    state[0], state[1], state[2] = i, compared, j
+                    return found
+                out_probe[found] = i
+                out_stored[found] = j
+                found += 1
+            compared += 1
+            j = np.int64(following[j])
+    state[0], state[1] = -1, compared
+    return found
+"""
+
+
+# -- the cache directory -----------------------------------------------------------------------------------------
+
+
+@cache
+def cache_directory() -> Path:
+    """Where generated kernels live; its name changes with everything that a kernel's meaning depends on."""
+    import numba
+
+    from .. import __version__
+    from . import collect, ops_scalar
+
+    runtime = b"".join(Path(module.__file__).read_bytes() for module in (collect, ops_scalar))
+    stamp = hashlib.sha256(runtime + f"{__version__} {numba.__version__} {sys.version}".encode()).hexdigest()[:12]
+    chosen = os.environ.get("STREAMJOIN_CACHE_DIR")
+    base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamjoin"
+    directory = base / f"kernels-{stamp}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=directory):
+            return directory
+    except OSError:
+        if chosen:
+            from ..errors import ArgumentError
+
+            raise ArgumentError(f"STREAMJOIN_CACHE_DIR: cannot write to {chosen!r}; name a writable directory") from None
+        return Path(tempfile.mkdtemp(prefix="streamjoin-kernels-"))
+
+
+@cache
+def load(source: str, name: str) -> Kernel:
+    """Import a generated function; Numba keeps its machine code beside the file."""
+    digest = hashlib.sha256(source.encode()).hexdigest()[:20]
+    path = cache_directory() / f"{name}_{digest}.py"
+    if not path.exists():
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(descriptor, "w") as file:
+            file.write(source)
+        os.replace(temporary, path)
+    spec = importlib.util.spec_from_file_location(f"streamjoin_kernel_{name}_{digest}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    function: Kernel = getattr(module, name)
+    return function

@@ -1,0 +1,406 @@
+"""Lowering: a plan becomes *slots* (a few integers or floats per tuple) and one condition over two tuples' slots.
+
+Invariant: two tuples match iff both are *live* (their side's filters are true and no slot that must not be NULL is)
+and the condition is true for their slots and, for what slots cannot decide, the rechecks are true for their columns.
+The condition is monotone in what needs a recheck, so it never loses a pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .emit import Emitter, NotEmittable, Value, dtype_of, limit_of
+from .encode import LONG_TEXT, Array, Domain, Mask, Mode, approximate, encode, text_words
+from .expr import COMPARISONS, MIRRORED, STRICT, Call, Cast, Column, Constant, Expr, Side, children, sides, walk
+from .plan import Plan
+from .types import BOOLEAN, STRING, Type
+from .vector import Frame, Program
+
+MAX_PAIR_TERMS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How a slot's expression becomes a number; None for `domain` keeps the value itself, "truth" is true-not-NULL."""
+
+    domain: Domain | None = None
+    mode: Mode = "exact"
+    scale: int = 0
+    truth: bool = False
+
+
+VALIDITY = Encoding("validity")
+"""Marks a slot that holds another slot's validity."""
+_NOT_NUMERIC = ("hash", "prefix", "approximate", "validity")
+
+
+@dataclass(slots=True)
+class Slot:
+    """One number per tuple. `required`: a tuple in which it is NULL can match nothing and is not stored.
+    Otherwise, `validity` is the number of the boolean slot that says where it is not NULL."""
+
+    expr: Expr
+    encoding: Encoding
+    dtype: str
+    required: bool = False
+    validity: int | None = None
+
+
+@dataclass(slots=True)
+class SlotValues:
+    """The slots of a batch: one column per slot, and which tuples are live (None: all)."""
+
+    columns: list[Array]
+    live: Mask | None
+    long_text: bool = False
+
+
+class SideProgram:
+    """Computes one side's slots from a batch."""
+
+    def __init__(self, side: Side, filters: Sequence[Expr], slots: Sequence[Slot]) -> None:
+        self.side = side
+        self.slots = tuple(slots)
+        self._filters = Program(filters)
+        self._numeric: list[int] = []
+        exprs: list[Expr] = []
+        for i, slot in enumerate(self.slots):
+            if slot.encoding.domain not in _NOT_NUMERIC:
+                self._numeric.append(i)
+                exprs.append(slot.expr)
+        self._program = Program(exprs)
+        read = [*filters, *(slot.expr for slot in self.slots)]
+        self.columns = sorted({n.name for expr in read for n in walk(expr) if isinstance(n, Column)})
+
+    def run(self, frame: Frame) -> SlotValues:
+        live = self._filters.true_rows(frame)
+        known = dict(zip(self._numeric, self._program.run(frame), strict=True))
+        columns: list[Array] = []
+        valids: dict[int, Mask | None] = {}
+        long_text = False
+        for i, slot in enumerate(self.slots):
+            if slot.encoding == VALIDITY:
+                of = next(k for k, other in enumerate(self.slots) if other.validity == i)
+                mask = valids[of]
+                columns.append(np.ones(frame.length, np.bool_) if mask is None else mask)
+                continue
+            values, valid = self._encoded(slot, frame, known.get(i))
+            if slot.encoding.domain == "hash":
+                long_text = long_text or bool((values & LONG_TEXT).any())
+            valids[i] = valid
+            if slot.required and valid is not None:
+                live &= valid
+            columns.append(values)
+        return SlotValues([np.ascontiguousarray(c) for c in columns], None if live.all() else live, long_text)
+
+    @staticmethod
+    def _encoded(slot: Slot, frame: Frame, known: tuple[Array, Mask | None] | None) -> tuple[Array, Mask | None]:
+        encoding = slot.encoding
+        if encoding.domain in ("hash", "prefix"):
+            return text_words(frame.text(slot.expr), encoding.domain)
+        if encoding.domain == "approximate":
+            if isinstance(slot.expr, Constant):
+                return approximate([slot.expr.value] * frame.length, slot.expr.type.scale)
+            return approximate(frame.rowwise(slot.expr), slot.expr.type.scale)
+        assert known is not None
+        values, valid = known
+        if encoding.truth:
+            return (values if valid is None else values & valid), None
+        if encoding.domain is None:
+            return values, valid
+        return encode(values, valid, slot.expr.type, encoding.domain, encoding.mode, encoding.scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A condition `l<left> op r<right>` between two integer slots that must hold by itself; op is le, ge, eq or ne."""
+
+    left: int
+    op: str
+    right: int
+    bits: int
+
+
+@dataclass
+class Lowered:
+    """What the kernels and the engine need of a predicate."""
+
+    slots: dict[Side, list[Slot]]
+    lines: tuple[str, ...]
+    condition: str
+    tests: tuple[Test, ...]
+    """The part of the condition that is plain tests; where `others` is "True", all of it."""
+    others: str
+    recheck: tuple[Expr, ...]
+    recheck_long_text: tuple[Expr, ...]
+    hash_slots: tuple[tuple[int, int], ...]
+    """For each equality key: the left's slot and the right's, equal iff the keys are."""
+    sides: dict[Side, SideProgram] = field(default_factory=dict)
+
+
+def lower(plan: Plan) -> Lowered:
+    """Lower a plan. Deterministic: the same predicate shape gives the same text, and so the same kernel."""
+    emitter = _PairEmitter()
+    terms: list[Expr] = []
+    by_source = {equality.source: equality for equality in plan.equalities}
+    hash_slots = []
+    for term in plan.pair:
+        equality = by_source.get(term)
+        if equality is not None:
+            pair = Call("eq", (equality.left, equality.right), BOOLEAN)
+            hash_slots.append(emitter.key_slots(pair))
+            terms.append(pair)
+        else:
+            terms.append(term)
+    # Atoms first: a slot that an atom requires to be non-NULL needs no validity anywhere else.
+    terms.sort(key=lambda term: isinstance(term, Call) and term.op in ("and", "or", "case"))
+    pieces = dict.fromkeys(piece for term in terms if (piece := emitter.term(term)) != "True")
+    others = [piece for piece in pieces if piece not in emitter.tests]
+    lowered = Lowered(
+        emitter.slots,
+        tuple(emitter.lines),
+        " & ".join(pieces) or "True",
+        tuple(emitter.tests[piece] for piece in pieces if piece in emitter.tests),
+        " & ".join(others) or "True",
+        tuple(emitter.recheck),
+        tuple(emitter.recheck_long_text),
+        tuple(hash_slots),
+    )
+    for side in ("left", "right"):
+        lowered.sides[side] = SideProgram(side, plan.filter_of(side), lowered.slots[side])
+    return lowered
+
+
+class _PairEmitter(Emitter):
+    """Writes the condition over slots `l0, l1, ...` of the left tuple and `r0, r1, ...` of the right one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slots: dict[Side, list[Slot]] = {"left": [], "right": []}
+        self.recheck: dict[Expr, None] = {}
+        self.recheck_long_text: dict[Expr, None] = {}
+        self.tests: dict[str, Test] = {}
+        self._top = False
+        self._term: Expr | None = None
+        self._atoms = 0
+
+    # -- slots ---------------------------------------------------------------------------------------------------
+
+    def slot(self, side: Side, expr: Expr, encoding: Encoding, dtype: str) -> int:
+        slots = self.slots[side]
+        for i, slot in enumerate(slots):
+            if slot.expr == expr and slot.encoding == encoding:
+                return i
+        slots.append(Slot(expr, encoding, dtype))
+        return len(slots) - 1
+
+    def _use(self, side: Side, number: int) -> tuple[str, str | None]:
+        """The texts of a slot's value and validity. In an atom that must be true by itself, NULL ends it all."""
+        slot = self.slots[side][number]
+        name = f"{side[0]}{number}"
+        if self._top:
+            slot.required = True
+        if slot.required or slot.encoding.truth:
+            return name, None
+        if slot.validity is None:
+            self.slots[side].append(Slot(slot.expr, VALIDITY, "bool"))
+            slot.validity = len(self.slots[side]) - 1
+        return name, f"{side[0]}{slot.validity}"
+
+    def leaf(self, expr: Expr) -> Value | None:
+        used = sides(expr)
+        if len(used) != 1 or (isinstance(expr, Cast) and expr.type.kind == "double" and expr.arg.type.kind == "float"):
+            return None
+        (side,) = used
+        code, valid = self._use(side, self.slot(side, expr, Encoding(), dtype_of(expr.type)))
+        return Value(code, valid, expr.type, limit_of(expr.type))
+
+    # -- conditions ----------------------------------------------------------------------------------------------
+
+    def term(self, term: Expr) -> str:
+        """One condition that must be true for every matching pair."""
+        self._term = term
+        self._top = _is_strict(term)
+        self._known.clear()
+        return self.truth(term)
+
+    def truth(self, expr: Expr) -> str:
+        """Text that is True where `expr` is true, and False where it is false or NULL."""
+        used = sides(expr)
+        if isinstance(expr, Constant):
+            return str(expr.value is True)
+        if len(used) == 1:
+            (side,) = used
+            number = self.slot(side, expr, Encoding(truth=True), "bool")
+            return f"{side[0]}{number}"
+        if isinstance(expr, Call):
+            if expr.op in ("and", "or"):
+                parts = [self.truth(arg) for arg in expr.args]
+                return self.name("(" + (" & " if expr.op == "and" else " | ").join(parts) + ")")
+            if expr.op == "case":
+                return self._case_truth(expr)
+            if expr.op in COMPARISONS:
+                self._atoms += 1
+                if self._atoms > MAX_PAIR_TERMS:
+                    from ..errors import PredicateError
+
+                    raise PredicateError(
+                        f"on: the predicate compares the two streams in over {MAX_PAIR_TERMS} places; "
+                        "put long lists of conditions into a stream of their own"
+                    )
+                return self._comparison(expr)
+        return self._undecided(expr)
+
+    def _case_truth(self, expr: Call) -> str:
+        """A boolean CASE: where a part of it needs a recheck, all of it does, since conditions are not monotone."""
+        before = (dict(self.recheck), dict(self.recheck_long_text))
+        result = self.truth(expr.args[-1])
+        for condition, value in reversed(list(zip(expr.args[:-1:2], expr.args[1::2], strict=True))):
+            chosen = self.name(self.truth(condition))
+            result = self.name(f"pick({chosen}, {self.truth(value)}, {result})")
+        if (self.recheck, self.recheck_long_text) != before:
+            assert self._term is not None
+            self.recheck[self._term] = None
+            return "True"
+        return result
+
+    def _undecided(self, expr: Expr) -> str:
+        """Any other condition over both streams: compiled if the dialect can say it, else left to the recheck."""
+        try:
+            return self.name(self.value(expr).truth)
+        except NotEmittable:
+            assert self._term is not None
+            self.recheck[self._term] = None
+            return "True"
+
+    def _comparison(self, expr: Call) -> str:
+        a, b = expr.args
+        if sides(a) == {"right"} and sides(b) == {"left"}:
+            expr = Call(MIRRORED[expr.op], (b, a), BOOLEAN)
+            a, b = b, a
+        if sides(a) != {"left"} or sides(b) != {"right"}:
+            return self._undecided(expr)
+        left, right, op = self._slots_of(expr)
+        left_code, left_valid = self._use("left", left)
+        right_code, right_valid = self._use("right", right)
+        valid = "".join(f" & {v}" for v in (left_valid, right_valid) if v)
+        symbol = {"eq": "==", "ne": "!=", "le": "<=", "ge": ">="}[op]
+        test = f"({left_code} {symbol} {right_code})"
+        domain = self.slots["left"][left].encoding.domain
+        assert self._term is not None
+        if domain in ("prefix", "approximate"):
+            self.recheck[self._term] = None
+            test = "True" if op == "ne" else test
+        elif domain == "hash":
+            if op == "ne":
+                self.recheck[self._term] = None
+                test = "True"
+            else:
+                self.recheck_long_text[self._term] = None
+        if valid:
+            return self.name(f"({test}{valid})")
+        if test != "True":
+            bits = 32 if self.slots["left"][left].dtype == "int32" else 64
+            self.tests[test] = Test(left, op, right, bits)
+        return test
+
+    def key_slots(self, equality: Call) -> tuple[int, int]:
+        left, right, _ = self._slots_of(equality)
+        return left, right
+
+    def _slots_of(self, expr: Call) -> tuple[int, int, str]:
+        """Slots for a comparison of a left expression with a right one, and the closed comparison between them."""
+        a, b = expr.args
+        domain, scale, narrow = _domain(expr.op, a, b)
+        op, modes = _closed(expr.op, narrow, domain)
+        dtype = "int32" if domain in ("i32", "f32") else "int64"
+        if narrow is not None:
+            a, b = _uncast(a, domain), _uncast(b, domain)
+        left = self.slot("left", a, Encoding(domain, modes[0], scale), dtype)
+        right = self.slot("right", b, Encoding(domain, modes[1], scale), dtype)
+        return left, right, op
+
+
+def _is_strict(expr: Expr) -> bool:
+    """Whether the condition is never true when one of its slots (its one-sided parts) is NULL."""
+    if len(sides(expr)) < 2:
+        return True
+    if isinstance(expr, Call) and expr.op not in STRICT | {"in", "not"}:
+        return False
+    return all(_is_strict(child) for child in children(expr))
+
+
+def _is_small(type_: Type) -> bool:
+    return type_.kind in ("boolean", "tinyint", "smallint", "int", "date")
+
+
+def _uncast(expr: Expr, domain: Domain) -> Expr:
+    """Drop a lossless widening cast of the operand that is at home in the domain."""
+    if isinstance(expr, Cast):
+        inner = expr.arg.type
+        at_home = inner.kind == "float" if domain == "f32" else _is_small(inner) and inner.kind != "date"
+        if domain in ("f32", "i32") and at_home and expr.type.kind in ("double", "bigint", "decimal"):
+            return expr.arg
+    return expr
+
+
+def _at_home(expr: Expr, domain: Domain) -> bool:
+    """Whether every value of the expression is an element of the domain."""
+    type_ = _uncast(expr, domain).type
+    return type_.kind == "float" if domain == "f32" else _is_small(type_)
+
+
+def _domain(op: str, a: Expr, b: Expr) -> tuple[Domain, int, Side | None]:
+    """The domain of a comparison, its decimal scale, and which side is at home in it if only one is."""
+    if a.type == STRING:
+        return ("hash" if op in ("eq", "ne") else "prefix"), 0, None
+    for domain in ("f32", "i32"):
+        home = [_at_home(x, domain) for x in (a, b)]  # type: ignore[arg-type]
+        if any(home) and not all(_small_or_number(x.type) for x in (a, b)):
+            continue
+        if domain == "f32" and any(home) and {x.type.kind for x in (a, b)} - {"float", "double"}:
+            continue
+        if domain == "f32" and any(home) and a.type.kind == "float":
+            return "f32", 0, None
+        if all(home):
+            return domain, 0, "left"  # type: ignore[return-value]
+        if any(home) and op != "ne" and all(_encodable(x.type) for x in (a, b)):
+            return domain, 0, "left" if home[0] else "right"  # type: ignore[return-value]
+    if a.type.is_float:
+        return "f64", 0, None
+    if "decimal" in (a.type.kind, b.type.kind):
+        scale = max(a.type.scale, b.type.scale)
+        finer = [x.type for x in (a, b) if x.type.scale == scale]
+        fits = all(_encodable(x.type) for x in (a, b)) and any(t.kind != "decimal" or t.precision <= 18 for t in finer)
+        return ("decimal", scale, None) if fits else ("approximate", 0, None)
+    return "i64", 0, None
+
+
+def _small_or_number(type_: Type) -> bool:
+    return type_.is_numeric or _is_small(type_)
+
+
+def _encodable(type_: Type) -> bool:
+    return type_.kind != "decimal" or type_.precision <= 18
+
+
+def _closed(op: str, narrow: Side | None, domain: Domain) -> tuple[str, tuple[Mode, Mode]]:
+    """Turn < and > into <= and >= by rounding the operand that is not at home."""
+    if op in ("eq", "ne"):
+        return op, ("exact", "exact")
+    closed = {"lt": "le", "le": "le", "gt": "ge", "ge": "ge"}[op]
+    if domain in ("prefix", "approximate"):
+        return closed, ("exact", "exact")
+    if narrow == "right":  # the left operand is rounded: seen from the right, l < r is r > l
+        mode: Mode = {"lt": "above", "le": "ceil", "gt": "below", "ge": "floor"}[op]  # type: ignore[assignment]
+        return closed, (mode, "exact")
+    mode = {"lt": "below", "le": "floor", "gt": "above", "ge": "ceil"}[op]  # type: ignore[assignment]
+    return closed, ("exact", mode)
+
+
+__all__ = ["Lowered", "SideProgram", "Slot", "SlotValues", "lower"]
+
+

@@ -1,0 +1,140 @@
+"""The dialect of `emit` inside compiled loops: small functions that LLVM inlines, free of branches where it counts.
+
+Each name has a twin in `ops_vector`; `values` says what both mean.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy import (
+    bool_ as b1,
+    float32 as f32,
+    float64 as f64,
+    int8 as i8,
+    int16 as i16,
+    int32 as i32,
+    int64 as i64,
+)
+
+NAN, INF, INT64_MIN = np.nan, np.inf, np.iinfo(np.int64).min
+INT64_MAX, INT32_MIN, INT32_MAX = np.iinfo(np.int64).max, np.iinfo(np.int32).min, np.iinfo(np.int32).max
+
+inline = njit(nogil=True, error_model="numpy")
+sqrt, atan2, isnan, exp, ln = math.sqrt, math.atan2, math.isnan, math.exp, math.log
+sin, cos, tan, asin, acos, atan = math.sin, math.cos, math.tan, math.asin, math.acos, math.atan
+radians, degrees, floor, ceil = np.radians, np.degrees, np.floor, np.ceil
+abs_ = abs
+
+
+@inline
+def not_(x):
+    return not x
+
+
+@inline
+def pick(condition, yes, no):
+    return yes if condition else no
+
+
+@inline
+def feq(a, b):
+    return (a == b) | ((a != a) & (b != b))
+
+
+@inline
+def fle(a, b):
+    return (a <= b) | (b != b)
+
+
+@inline
+def intdiv(a, b):
+    """Truncated division; the divisor is not zero. -1 apart: the smallest integer has no positive twin."""
+    if b == -1:
+        return -a
+    quotient = a // b
+    return quotient + ((quotient * b != a) & ((a < 0) != (b < 0)))
+
+
+@inline
+def rem(a, b):
+    if b == -1:
+        return a - a
+    rest = a % b
+    return rest - b if (rest != 0) & ((a < 0) != (b < 0)) else rest
+
+
+@inline
+def floordiv(a, b):
+    return -a if b == -1 else a // b
+
+
+@inline
+def floormod(a, b):
+    return a - a if b == -1 else a % b
+
+
+@inline
+def frem(a, b):
+    return math.fmod(a, b)
+
+
+@inline
+def ffloordiv(a, b):
+    return np.floor(f64(a) / f64(b))
+
+
+@inline
+def ffloormod(a, b):
+    rest = math.fmod(f64(a), f64(b))
+    return rest + b if (rest != 0) & ((rest < 0) != (b < 0)) else rest
+
+
+@inline
+def floor_unit(a, unit):
+    return a // unit
+
+
+@inline
+def ceil_unit(a, unit):
+    return -((-a) // unit)
+
+
+@inline
+def sat32(x):
+    if x != x:
+        return i32(0)
+    if x <= INT32_MIN:
+        return i32(INT32_MIN)
+    return i32(INT32_MAX) if x >= INT32_MAX else i32(i64(x))
+
+
+@inline
+def sat64(x):
+    if x != x:
+        return i64(0)
+    if x <= -9223372036854775808.0:
+        return i64(INT64_MIN)
+    return i64(INT64_MAX) if x >= 9223372036854775808.0 else i64(x)
+
+
+@inline
+def times1000(x):
+    """Microseconds to nanoseconds, stopping at the ends of 64 bits."""
+    edge = INT64_MAX // 1000
+    if x > edge:
+        return i64(INT64_MAX)
+    return i64(INT64_MIN) if x < -edge else i64(x * 1000)
+
+
+@inline
+def power(a, b):
+    """Java's Math.pow: unlike C, NaN for 1 to an infinite or unknown power."""
+    if (abs(a) == 1.0) & ((b != b) | (abs(b) == INF)):
+        return NAN
+    return math.pow(a, b)
+
+
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("annotations", "math", "np", "njit")]

@@ -1,0 +1,124 @@
+"""The dialect of `emit` on NumPy columns. Each name has a twin in `ops_scalar`; `values` says what both mean.
+
+Operands are arrays or NumPy scalars; floating-point warnings are switched off around the call (see `columns`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import values
+
+NAN, INF, INT64_MIN = np.nan, np.inf, np.iinfo(np.int64).min
+
+
+def _converter(dtype: type) -> Callable[[Any], Any]:
+    def convert(x: Any) -> Any:
+        return np.asarray(x).astype(dtype)[()]
+
+    return convert
+
+
+b1, i8, i16 = _converter(np.bool_), _converter(np.int8), _converter(np.int16)
+i32, i64 = _converter(np.int32), _converter(np.int64)
+f32, f64 = _converter(np.float32), _converter(np.float64)
+not_ = np.logical_not
+abs_ = np.abs
+isnan = np.isnan
+sqrt, floor, ceil, atan2 = np.sqrt, np.floor, np.ceil, np.arctan2
+radians, degrees = np.radians, np.degrees
+
+
+def pick(condition: Any, yes: Any, no: Any) -> Any:
+    return np.where(condition, yes, no)[()]
+
+
+def feq(a: Any, b: Any) -> Any:
+    return (a == b) | (np.isnan(a) & np.isnan(b))
+
+
+def fle(a: Any, b: Any) -> Any:
+    return (a <= b) | np.isnan(b)
+
+
+def intdiv(a: Any, b: Any) -> Any:
+    """Truncated division; the divisor is not zero. -1 apart: the smallest integer has no positive twin."""
+    quotient = a // pick(b == -1, b.dtype.type(1), b)
+    rest = a - quotient * b
+    quotient = quotient + ((rest != 0) & ((a < 0) != (b < 0)))
+    return pick(b == -1, -a, quotient)
+
+
+def rem(a: Any, b: Any) -> Any:
+    return np.fmod(a, pick(b == -1, b.dtype.type(1), b))
+
+
+def floordiv(a: Any, b: Any) -> Any:
+    return pick(b == -1, -a, a // pick(b == -1, b.dtype.type(1), b))
+
+
+def floormod(a: Any, b: Any) -> Any:
+    return np.mod(a, pick(b == -1, b.dtype.type(1), b))
+
+
+def frem(a: Any, b: Any) -> Any:
+    return np.fmod(a, b)
+
+
+def ffloordiv(a: Any, b: Any) -> Any:
+    return np.floor(f64(a) / f64(b))
+
+
+def ffloormod(a: Any, b: Any) -> Any:
+    rest = np.fmod(f64(a), f64(b))
+    return pick((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+
+
+def floor_unit(a: Any, unit: Any) -> Any:
+    return a // unit
+
+
+def ceil_unit(a: Any, unit: Any) -> Any:
+    return -((-a) // unit)
+
+
+def _saturated(x: Any, dtype: Any) -> Any:
+    info = np.iinfo(dtype)
+    x = np.where(np.isnan(x), 0.0, np.trunc(f64(x)))
+    inside = (x > float(info.min)) & (x < float(info.max))
+    whole = np.where(inside, x, 0.0).astype(np.int64)
+    return np.where(inside, whole, np.where(x > 0, info.max, np.where(x < 0, info.min, 0))).astype(dtype)[()]
+
+
+def sat32(x: Any) -> Any:
+    return _saturated(x, np.int32)
+
+
+def sat64(x: Any) -> Any:
+    return _saturated(x, np.int64)
+
+
+def times1000(x: Any) -> Any:
+    """Microseconds to nanoseconds, stopping at the ends of 64 bits."""
+    edge = np.iinfo(np.int64).max // 1000
+    return pick(x > edge, np.iinfo(np.int64).max, pick(x < -edge, np.iinfo(np.int64).min, x * np.int64(1000)))
+
+
+def _elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Functions whose last bit differs between mathematical libraries: element by element through Python's own."""
+    vector = np.frompyfunc(function, 1, 1)
+    return lambda x: np.asarray(vector(x)).astype(np.float64)[()]
+
+
+exp, ln, sin, cos, tan, asin, acos, atan = (
+    _elementwise(lambda x, name=name: values.float_function(name, float(x)))
+    for name in ("exp", "ln", "sin", "cos", "tan", "asin", "acos", "atan")
+)
+_power = np.frompyfunc(lambda a, b: values.power(float(a), float(b)), 2, 1)
+
+
+def power(a: Any, b: Any) -> Any:
+    return np.asarray(_power(a, b)).astype(np.float64)[()]

@@ -1,0 +1,321 @@
+"""The plan: what in a predicate an index can use, and what is left to check per candidate pair.
+
+`Plan` is the seam between the predicate and everything that runs it (kernels, Spark, hardware). Its invariant:
+a pair matches iff both tuples pass their side's filter and every pair condition is true. `equalities` and `bands`
+describe *necessary* conditions found among the pair conditions; where one is `exact` it also replaces them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from .expr import (
+    COMPARISONS, MIRRORED, Call, Column, Constant, Expr, Side, conjunction, conjuncts, other, sides,
+)  # fmt: skip
+from .normal import normalise
+from .types import BOOLEAN, Type
+
+MAX_INTERVALS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """`left` (over left columns) equals `right` (over right columns): a hash key. Always exact."""
+
+    left: Expr
+    right: Expr
+    source: Expr
+
+    def of(self, side: Side) -> Expr:
+        return self.left if side == "left" else self.right
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """low <= key <= high, or < where not closed; None is no bound. Bounds read the probing side only."""
+
+    low: Expr | None = None
+    low_closed: bool = True
+    high: Expr | None = None
+    high_closed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Stored tuples can match only if `key` lies in one of the intervals that the probing tuple gives.
+
+    Where not `exact`, the bounds come from rearranging arithmetic that may round or overflow: they must be widened
+    outwards and candidates rechecked.
+    """
+
+    stored: Side
+    key: Expr
+    intervals: tuple[Interval, ...]
+    exact: bool
+    sources: tuple[Expr, ...]
+
+    @property
+    def kind(self) -> str:
+        """"band" where every interval is bounded on both sides, else "range"."""
+        bounded = all(i.low is not None and i.high is not None for i in self.intervals)
+        return "band" if bounded else "range"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An analysed predicate; see the module's docstring for the invariant."""
+
+    predicate: Expr
+    filters: tuple[tuple[Expr, ...], tuple[Expr, ...]]
+    pair: tuple[Expr, ...]
+    equalities: tuple[Equality, ...]
+    bands: tuple[Band, ...]
+
+    def filter_of(self, side: Side) -> tuple[Expr, ...]:
+        return self.filters[side == "right"]
+
+    def band_of(self, stored: Side) -> Band | None:
+        """The most selective-looking band for probing the stored side: bands before one-sided ranges."""
+        candidates = [band for band in self.bands if band.stored == stored]
+        return min(candidates, key=lambda b: (b.kind != "band", len(b.intervals)), default=None)
+
+    @property
+    def kind(self) -> str:
+        """What an index could use best: "equality", "band", "range" or "none"."""
+        if self.equalities:
+            return "equality"
+        kinds = {band.kind for band in self.bands}
+        return "band" if "band" in kinds else "range" if kinds else "none"
+
+    def residual(self, stored: Side) -> tuple[Expr, ...]:
+        """The pair conditions that remain after the equality keys and the stored side's band."""
+        covered = {equality.source for equality in self.equalities}
+        band = self.band_of(stored)
+        if band is not None and band.exact:
+            covered.update(band.sources)
+        return tuple(term for term in self.pair if term not in covered)
+
+
+def make_plan(predicate: Expr) -> Plan:
+    """Analyse a bound predicate."""
+    left: list[Expr] = []
+    right: list[Expr] = []
+    pair: list[Expr] = []
+    for term in conjuncts(normalise(predicate)):
+        used = sides(term)
+        if len(used) == 2:
+            pair.append(term)
+        else:
+            if used != {"right"}:
+                left.append(term)
+            if used != {"left"}:
+                right.append(term)
+    equalities = tuple(e for term in pair if (e := _equality(term)) is not None)
+    keyed = {e.source for e in equalities}
+    rest = [term for term in pair if term not in keyed]
+    bands = (*_bands(rest, "left"), *_bands(rest, "right"))
+    return Plan(predicate, (tuple(left), tuple(right)), tuple(pair), equalities, bands)
+
+
+def _equality(term: Expr) -> Equality | None:
+    if not (isinstance(term, Call) and term.op == "eq"):
+        return None
+    for stored in ("left", "right"):
+        split = _isolate(term, "left" if stored == "left" else "right")
+        if split is not None:
+            _, key, bound, exact = split
+            if exact or key.type.is_integer:  # modulo 2**n an equation may be rearranged, an inequality may not
+                sides_ = (key, bound) if stored == "left" else (bound, key)
+                if sides(bound) and sides(key):
+                    return Equality(*sides_, term)
+    return None
+
+
+def _isolate(term: Call, stored: Side) -> tuple[str, Expr, Expr, bool] | None:
+    """A comparison as (op, key, bound, exact) with the key over the stored side and the bound over the other."""
+    a, b = term.args
+    for key, bound, op in ((a, b, term.op), (b, a, MIRRORED[term.op])):
+        if sides(key) == {stored} and stored not in sides(bound):
+            return op, key, bound, True
+    terms = [*_terms(a, 1), *_terms(b, -1)]
+    if any(len(sides(t)) == 2 for t, _ in terms):
+        return None
+    own = [(t, s) for t, s in terms if sides(t) == {stored}]
+    moved = [(t, -s) for t, s in terms if sides(t) != {stored}]
+    op = term.op
+    if own and all(sign < 0 for _, sign in own):
+        own, moved, op = [(t, -s) for t, s in own], [(t, -s) for t, s in moved], MIRRORED[op]
+    if not own or not moved:
+        return None
+    key_, bound_ = _sum(own), _sum(moved)
+    return None if key_ is None or bound_ is None else (op, key_, bound_, False)
+
+
+def _terms(expr: Expr, sign: int) -> list[tuple[Expr, int]]:
+    """The summands of an expression that mixes both sides; a one-sided expression stays whole."""
+    if len(sides(expr)) == 2 and isinstance(expr, Call):
+        if expr.op in ("add", "sub"):
+            second = sign if expr.op == "add" else -sign
+            return [*_terms(expr.args[0], sign), *_terms(expr.args[1], second)]
+        if expr.op == "neg":
+            return _terms(expr.args[0], -sign)
+    if isinstance(expr, Constant) and expr.value == 0:
+        return []
+    return [(expr, sign)]
+
+
+def _sum(terms: list[tuple[Expr, int]]) -> Expr | None:
+    """The signed sum of one-sided terms, typed; None where the types do not add up."""
+    from ..errors import PredicateError
+    from .bind import fold, typed_call
+
+    positive = [t for t, s in terms if s > 0]
+    negative = [t for t, s in terms if s < 0]
+    try:
+        if positive:
+            total = positive[0]
+            rest = [("add", t) for t in positive[1:]] + [("sub", t) for t in negative]
+        else:
+            total = fold(typed_call("neg", (negative[0],)))
+            rest = [("sub", t) for t in negative[1:]]
+        for op, t in rest:
+            total = fold(typed_call(op, (total, t)))
+    except PredicateError:
+        return None
+    return total
+
+
+Constraint = tuple[tuple[Interval, ...], bool]
+
+
+def _bands(terms: list[Expr], stored: Side) -> tuple[Band, ...]:
+    """One band for each key that the conjunction of `terms` restricts."""
+    found: dict[Expr, tuple[Constraint, list[Expr]]] = {}
+    for term in terms:
+        for key, constraint in _constraints(term, stored).items():
+            if key in found:
+                earlier, sources = found[key]
+                both = _intersect(earlier, constraint)
+                if both is not None:
+                    found[key] = (both, [*sources, term])
+            else:
+                found[key] = (constraint, [term])
+    return tuple(
+        Band(stored, key, intervals, exact, tuple(sources)) for key, ((intervals, exact), sources) in found.items()
+    )
+
+
+def _constraints(term: Expr, stored: Side) -> dict[Expr, Constraint]:
+    """For each key over the stored side: intervals it must lie in if `term` is true."""
+    if not isinstance(term, Call):
+        return {}
+    if term.op == "and":
+        merged: dict[Expr, Constraint] = {}
+        for part in term.args:
+            for key, constraint in _constraints(part, stored).items():
+                both = _intersect(merged[key], constraint) if key in merged else constraint
+                if both is not None:
+                    merged[key] = both
+        # A branch is covered by its key only if nothing else is asked of the pair.
+        whole = len(merged) == 1 and all(len(_constraints(part, stored)) == 1 for part in term.args)
+        return {key: (intervals, exact and whole) for key, (intervals, exact) in merged.items()}
+    if term.op == "or":
+        branches = [_constraints(part, stored) for part in term.args]
+        shared = [key for key in branches[0] if all(key in branch for branch in branches[1:])]
+        return {
+            key: (tuple(i for branch in branches for i in branch[key][0]), all(branch[key][1] for branch in branches))
+            for key in shared
+            if sum(len(branch[key][0]) for branch in branches) <= MAX_INTERVALS
+        }
+    if term.op in COMPARISONS:
+        return _comparison(term, stored)
+    return {}
+
+
+def _comparison(term: Call, stored: Side) -> dict[Expr, Constraint]:
+    for magnitude, bound, op in ((*term.args, term.op), (*term.args[::-1], MIRRORED[term.op])):
+        if isinstance(magnitude, Call) and magnitude.op == "abs" and len(sides(magnitude)) == 2 and op != "ne":
+            return _absolute(magnitude.args[0], bound, op, stored)
+    split = _isolate(term, stored)
+    if split is None:
+        return {}
+    op, key, bound, exact = split
+    interval = {
+        "eq": Interval(bound, True, bound, True),
+        "lt": Interval(high=bound, high_closed=False),
+        "le": Interval(high=bound),
+        "gt": Interval(low=bound, low_closed=False),
+        "ge": Interval(low=bound),
+    }.get(op)
+    return {} if interval is None else {key: ((interval,), exact)}
+
+
+def _absolute(inner: Expr, bound: Expr, op: str, stored: Side) -> dict[Expr, Constraint]:
+    """|e| <= c is -c <= e <= c; |e| >= c is two disjoint ranges."""
+    if len(sides(bound)) == 2:
+        return {}
+    minus = _sum([(bound, -1)])
+    if minus is None:
+        return {}
+
+    def atom(op: str, limit: Expr) -> Call:
+        return Call(op, (inner, limit), BOOLEAN)
+
+    if op in ("le", "lt", "eq"):
+        within = "lt" if op == "lt" else "le"
+        terms = conjunction([atom(within, bound), atom("gt" if op == "lt" else "ge", minus)])
+    else:
+        beyond = "gt" if op == "gt" else "ge"
+        terms = Call("or", (atom("lt" if op == "gt" else "le", minus), atom(beyond, bound)), BOOLEAN)
+    return {key: (intervals, False) for key, (intervals, _) in _constraints(terms, stored).items()}
+
+
+def _intersect(a: Constraint, b: Constraint) -> Constraint | None:
+    if len(a[0]) * len(b[0]) > MAX_INTERVALS:
+        return None
+    pieces = [(_tighter(x, y)) for x, y in product(a[0], b[0])]
+    if any(piece is None for piece in pieces):
+        return None
+    exact = a[1] and b[1] and all(not _doubled(x, y) for x, y in product(a[0], b[0]))
+    return tuple(piece for piece in pieces if piece is not None), exact
+
+
+def _doubled(x: Interval, y: Interval) -> bool:
+    """Whether two bounds of different openness had to be merged, which keeps the closed one."""
+    low = x.low is not None and y.low is not None and x.low_closed != y.low_closed
+    high = x.high is not None and y.high is not None and x.high_closed != y.high_closed
+    return low or high
+
+
+def _tighter(x: Interval, y: Interval) -> Interval | None:
+    """The intersection of two intervals: of two bounds the stricter, decided per probing tuple."""
+    low = _strictest("greatest", x.low, y.low)
+    high = _strictest("least", x.high, y.high)
+    if (low is None) != (x.low is None and y.low is None) or (high is None) != (x.high is None and y.high is None):
+        return None
+    low_closed = x.low_closed and y.low_closed if x.low is None or y.low is None else x.low_closed or y.low_closed
+    high_closed = x.high_closed and y.high_closed if x.high is None or y.high is None else x.high_closed or y.high_closed
+    return Interval(low, low_closed, high, high_closed)
+
+
+def _strictest(op: str, a: Expr | None, b: Expr | None) -> Expr | None:
+    from ..errors import PredicateError
+    from .bind import fold, typed_call
+
+    if a is None or b is None or a == b:
+        return a if b is None else b
+    try:
+        return fold(typed_call(op, (a, b)))
+    except PredicateError:
+        return None
+
+
+def columns_of(plan: Plan, side: Side) -> dict[str, Type]:
+    """The columns of one stream that the predicate reads."""
+    from .expr import walk
+
+    return {n.name: n.type for n in walk(plan.predicate) if isinstance(n, Column) and n.side == side}
+
+
+__all__ = ["Band", "Equality", "Interval", "Plan", "columns_of", "make_plan", "other"]

@@ -1,0 +1,421 @@
+"""Predicates as SQL text, read with sqlglot in Spark's dialect into the unbound tree.
+
+Every form of the language has one rule below, keyed by sqlglot's node class or by the function's name; whatever has
+none is refused by name. Where sqlglot groups an expression otherwise than Spark does, parentheses are demanded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import Token, TokenType
+
+from ..errors import PredicateError
+from .columns import MISSING, between, is_truth, membership, negative, repeatable, same, shown
+from .expr import (
+    COMPARISONS, FALSE, FLOAT_FUNCTIONS, TRUE, Call, Cast, Column, Constant, Expr, conjunction, disjunction,
+)  # fmt: skip
+from .literals import constant, decimal_constant, integer, parse_date, parse_timestamp
+from .types import BIGINT, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, from_name
+
+MAX_CHARACTERS = 1_000_000
+MAX_NESTING = 200
+_SPARK = Dialect.get_or_raise("spark")
+_EXAMPLE = "write one condition over both streams, such as l.x BETWEEN r.a - 10 AND r.a + 10"
+
+_BINARY: dict[type[exp.Expression], str] = {
+    exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
+    exp.Add: "add", exp.Sub: "sub", exp.Mul: "mul", exp.Div: "div", exp.IntDiv: "intdiv", exp.Mod: "rem",
+}  # fmt: skip
+_COMPARING = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+_TESTING = (exp.Is, exp.In, exp.Between, exp.Like, exp.Not)
+
+_FUNCTIONS: dict[str, tuple[str, int, int | None]] = {  # name: operator, least and most arguments
+    **{name: (name, 1, 1) for name in (*FLOAT_FUNCTIONS, "abs", "floor", "ceil", "isnull", "isnan")},
+    **{name: (name, 1, 1) for name in ("length", "upper", "lower", "trim")},
+    **{name: (name, 2, 2) for name in ("power", "atan2", "startswith", "endswith", "contains")},
+    **{name: (name, 2, None) for name in ("least", "greatest")},
+    "ceiling": ("ceil", 1, 1), "pow": ("power", 2, 2), "mod": ("rem", 2, 2), "char_length": ("length", 1, 1),
+    "substring": ("substring", 2, 3), "substr": ("substring", 2, 3), "concat": ("concat", 1, None),
+    "coalesce": ("coalesce", 1, None), "nvl": ("coalesce", 2, 2), "ifnull": ("coalesce", 2, 2),
+}  # fmt: skip
+_CASTS = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "date", "timestamp")
+_KNOWN = ", ".join(sorted({*_FUNCTIONS, *_CASTS, "case", "cast", "if", "isnotnull", "nullif", "try_cast"}))
+
+_SECOND = 1_000_000_000
+_UNITS = {  # in nanoseconds
+    "week": 604_800 * _SECOND, "day": 86_400 * _SECOND, "hour": 3600 * _SECOND, "minute": 60 * _SECOND,
+    "second": _SECOND, "millisecond": 1_000_000, "microsecond": 1000, "nanosecond": 1,
+}  # fmt: skip
+_FIELDS = ("day", "hour", "minute", "second")
+_LIMITS = {"hour": 24, "minute": 60, "second": 60}
+_AMOUNT = re.compile(r"\s*([+-]?)\s*(\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})\s*([a-z]+?)s?(?![a-z])")
+
+
+def parse_sql(text: str) -> Expr:
+    """The unbound tree of a SQL condition; PredicateError says what is not in the language."""
+    if len(text) > MAX_CHARACTERS:
+        raise PredicateError(
+            f"on: the SQL text {shown(text)} has {len(text):,} characters; {MAX_CHARACTERS:,} is the most, put long "
+            "lists into a stream instead"
+        )
+    try:
+        return _convert(_parse(text))
+    except RecursionError:
+        raise PredicateError(f"on: the SQL text {shown(text)} is nested too deeply; simplify it or split it up") from None
+
+
+def _parse(text: str) -> exp.Expression:
+    """sqlglot's tree of the text: exactly one condition, no statement."""
+    tokens: list[Token] = []
+    try:
+        tokens = _joined(_SPARK.tokenize(text), text)
+        found = [node for node in _SPARK.parser().parse_into(exp.Condition, tokens, text) if node is not None]
+    except (PredicateError, RecursionError):
+        raise
+    except Exception as error:  # a third party's parser on text from outside: whatever goes wrong means "unreadable"
+        if tokens and tokens[0].token_type in (*_SPARK.parser_class.STATEMENT_PARSERS, TokenType.SELECT, TokenType.WITH):
+            raise PredicateError(f"on: {shown(text)} is a SQL statement or part of one; {_EXAMPLE}") from None
+        where = ""
+        if isinstance(error, SqlglotError) and (details := getattr(error, "errors", None)):
+            where = f" near {shown(details[0]['highlight'])} (line {details[0]['line']}, column {details[0]['col']})"
+        raise PredicateError(f"on: cannot read the SQL text {shown(text)}{where}; {_EXAMPLE}") from None
+    if not found:
+        raise PredicateError(f"on: the SQL text {shown(text)} is empty; {_EXAMPLE}, or TRUE for every pair")
+    if len(found) > 1:
+        raise PredicateError(f"on: {shown(text)} holds several statements; {_EXAMPLE}")
+    return found[0]
+
+
+def _joined(tokens: list[Token], text: str) -> list[Token]:
+    """The tokens, with 'it''s' as one string; refuses nesting that only a very deep stack could parse."""
+    out: list[Token] = []
+    depth = prefixes = 0
+    for token in tokens:
+        kind = token.token_type
+        depth += kind in (TokenType.L_PAREN, TokenType.CASE, TokenType.L_BRACKET, TokenType.L_BRACE)
+        depth -= kind in (TokenType.R_PAREN, TokenType.END, TokenType.R_BRACKET, TokenType.R_BRACE)
+        prefixes = prefixes + 1 if kind in (TokenType.NOT, TokenType.DASH, TokenType.TILDE) else 0
+        if depth + prefixes > MAX_NESTING:
+            raise RecursionError
+        last = out[-1] if out else None
+        if kind == TokenType.STRING and last and last.token_type == TokenType.STRING and last.end + 1 == token.start:
+            quote = text[token.start]
+            if text[last.end] == quote:
+                joined = last.text + quote + token.text
+                out[-1] = Token(kind, joined, last.line, last.col, last.start, token.end, last.comments)
+                continue
+        out.append(token)
+    return out
+
+
+def _convert(node: exp.Expression) -> Expr:
+    rule = _RULES.get(type(node))
+    if rule is not None:
+        return rule(node)
+    if type(node) in _BINARY:
+        return Call(_BINARY[type(node)], _operands(node))
+    if isinstance(node, exp.Func):
+        return _function(node)
+    raise _refusal(node)
+
+
+def _refusal(node: exp.Expression) -> PredicateError:
+    """Why a construct of SQL is not in the language."""
+    for classes, what in _REFUSED:
+        if isinstance(node, classes):
+            return PredicateError(f"on: {_source(node)} is {what}; {_EXAMPLE}")
+    if isinstance(node, exp.Func):
+        name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
+        return PredicateError(f"on: unknown function {name.upper()} in {_source(node)}; there are: {_KNOWN}")
+    return PredicateError(f"on: {_source(node)} ({type(node).__name__}) is not supported in a predicate; {_EXAMPLE}")
+
+
+def _source(node: exp.Expression) -> str:
+    try:
+        return shown(node.sql(dialect="spark"))
+    except Exception:  # a message must not fail on what it reports
+        return type(node).__name__
+
+
+def _operands(node: exp.Expression) -> tuple[Expr, Expr]:
+    """Both sides of a binary operator, where Spark would group them in the same way."""
+    a, b = node.this, node.expression
+    if isinstance(node, _COMPARING) and (isinstance(a, _TESTING) or isinstance(b, (*_TESTING, *_COMPARING))):
+        raise PredicateError(f"on: {_source(node)} can be read in two ways; put parentheses around each condition")
+    return _convert(a), _convert(b)
+
+
+def _connective(node: exp.Expression) -> Expr:
+    """A chain of AND or of OR, however long, as one node."""
+    terms: list[Expr] = []
+    stack: list[exp.Expression] = [node]
+    while stack:
+        part = stack.pop()
+        inner = part
+        while isinstance(inner, exp.Paren):
+            inner = inner.this
+        if type(inner) is type(node):
+            stack += (inner.expression, inner.this)
+        else:
+            terms.append(_convert(part))
+    return conjunction(terms) if isinstance(node, exp.And) else disjunction(terms)
+
+
+def _column(node: exp.Expression) -> Expr:
+    if isinstance(node.this, exp.Star):
+        raise _refusal(node.this)
+    if node.args.get("db") or not isinstance(node.this, exp.Identifier):
+        raise PredicateError(
+            f"on: {_source(node)} has too many dots; write l.x, and backticks around a name that has dots itself: l.`a.b`"
+        )
+    return Column(node.name, node.text("table") or None)
+
+
+def _literal(node: exp.Expression, sign: str = "") -> Constant:
+    if node.is_string:
+        return Constant(node.name, STRING)
+    text = sign + node.name
+    if len(text) > 100:
+        raise PredicateError(f"on: the number {shown(text)} has too many digits; a decimal holds 38")
+    if re.fullmatch(r"-?\d+", text):
+        return integer(int(text))
+    if "e" in text.lower():
+        return _floating(text, DOUBLE)
+    return decimal_constant(Decimal(text))
+
+
+def _floating(text: str, type_: Type) -> Constant:
+    with np.errstate(over="ignore"):
+        number = np.float32(text) if type_ == FLOAT else np.float64(text)
+    if not np.isfinite(number):
+        raise PredicateError(f"on: the number {shown(text)} does not fit {type_}")
+    return constant(number)
+
+
+def _negative(node: exp.Expression) -> Expr:
+    if isinstance(node.this, exp.Literal) and not node.this.is_string:
+        return _literal(node.this, "-")
+    return negative(_convert(node.this))
+
+
+def _cast(node: exp.Expression) -> Expr:
+    """CAST in all its spellings, typed literals and number suffixes among them: sqlglot makes casts of these, too."""
+    if node.args.get("format") or node.args.get("action"):
+        raise _refusal(node)
+    name = node.args["to"].sql(dialect="spark")
+    type_ = TIMESTAMP if name == "TIMESTAMP_LTZ" else from_name(name)
+    if type_ is None:
+        raise PredicateError(f"on: {_source(node)} casts to the type {name}; there are: {', '.join(_CASTS)}, timestamp_ntz")
+    arg = node.this
+    if isinstance(arg, exp.Literal):
+        if not arg.is_string:
+            return _suffixed(arg.name, type_) or Cast(_literal(arg), type_)
+        if type_.kind == "decimal" and re.fullmatch(r"\d+\.?\d*|\.\d+", arg.name):  # 5.5BD comes as a cast of '5.5'
+            exact = decimal_constant(Decimal(arg.name))
+            return exact if exact.type == type_ else Cast(Constant(arg.name, STRING), type_)
+        if type(node) is exp.Cast and type_ in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+            return _moment(arg.name, type_)
+    return Cast(_convert(arg), type_)
+
+
+def _suffixed(text: str, type_: Type) -> Constant | None:
+    """A number cast to the type that a suffix names: 5L, 5D; None where the cast has to compute something."""
+    if type_.is_float:
+        return _floating(text, type_)
+    if type_.is_integer and text.isdigit():
+        if len(text) > 19 or int(text) >= 2 ** (type_.bits - 1):
+            raise PredicateError(f"on: the number {shown(text)} does not fit {type_}; bigint or decimal may do")
+        return Constant(int(text), type_)
+    return None
+
+
+def _moment(text: str, type_: Type) -> Constant:
+    """DATE '...', TIMESTAMP '...': what Spark refuses is refused; more than six digits make nanoseconds."""
+    if type_ != DATE and re.search(r"\.\d{7,}", text):
+        type_ = Type(type_.kind, unit="ns")
+    zoned = type_.kind == "timestamp_ntz" and re.search(r":.*(Z|UTC|GMT|[+-][\d:]+)$", text.strip())
+    value = parse_date(text) if type_ == DATE else parse_timestamp(text, type_.unit)
+    if value is None or zoned:
+        example = "2026-01-31" if type_ == DATE else "2026-01-31 12:30:00"
+        raise PredicateError(f"on: {shown(text)} is no {type_}; write {type_.kind.upper()} '{example}'")
+    return Constant(value, type_)
+
+
+def _interval(node: exp.Expression) -> Constant:
+    """A day-time interval, in microseconds unless it has a finer part."""
+    value, unit = node.this, node.args.get("unit")
+    while isinstance(value, exp.Paren):
+        value = value.this
+    text = value.name if isinstance(value, exp.Literal) else ""
+    if isinstance(unit, exp.IntervalSpan):
+        nanos = _span(text.strip(), unit.this.name.lower(), unit.expression.name.lower())
+    else:
+        nanos = _sum_of_units(f"{text} {unit.name}" if unit else text)
+    if nanos is None:
+        if re.search("(?i)month|quarter|year", f"{text} {unit}"):
+            raise PredicateError(f"on: {_source(node)} has no fixed length; give days, hours, minutes or seconds instead")
+        raise PredicateError(
+            f"on: cannot read {_source(node)}; write INTERVAL 5 SECONDS, INTERVAL '1 hour 30 minutes' or "
+            "INTERVAL '1 02:03:04' DAY TO SECOND (literal amounts, weeks to nanoseconds)"
+        )
+    ticks, unit = (nanos, "ns") if nanos % 1000 else (nanos // 1000, "us")
+    if not -(2**63) <= ticks < 2**63:
+        raise PredicateError(f"on: {_source(node)} is too long; an interval holds 292,471 years of microseconds")
+    return Constant(ticks, Type("interval", unit=unit))
+
+
+def _sum_of_units(text: str) -> int | None:
+    """'1 hour 30 minutes' in nanoseconds."""
+    total, at, text = Fraction(0), 0, text.strip().lower()
+    while at < len(text):
+        match = _AMOUNT.match(text, at)
+        if match is None or match[3] not in _UNITS:
+            return None
+        total += Fraction(match[1] + match[2]) * _UNITS[match[3]]
+        at = match.end()
+    return int(total) if at and total.denominator == 1 else None
+
+
+def _span(text: str, first: str, last: str) -> int | None:
+    """'1 02:03:04' DAY TO SECOND in nanoseconds."""
+    if first not in _FIELDS or last not in _FIELDS:
+        return None
+    units = _FIELDS[_FIELDS.index(first) : _FIELDS.index(last) + 1]
+    parts = re.split(r"\s+|:", text.lstrip("+-"))
+    if len(parts) != len(units) or not all(re.fullmatch(r"\d{1,18}(\.\d{1,9})?", part) for part in parts):
+        return None
+    if any(Fraction(part) >= _LIMITS[unit] for part, unit in zip(parts[1:], units[1:], strict=True)):
+        return None
+    total = sum(Fraction(part) * _UNITS[unit] for part, unit in zip(parts, units, strict=True))
+    return (-int(total) if text.startswith("-") else int(total)) if total.denominator == 1 else None
+
+
+def _function(node: exp.Expression) -> Expr:
+    """A call by name. sqlglot knows most functions by class, the others come as Anonymous."""
+    anonymous = isinstance(node, exp.Anonymous)
+    name = node.name.lower() if anonymous else node.key
+    args: list[exp.Expression] = []
+    for key in node.arg_types:
+        value = node.args.get(key)
+        if key != "this" or not anonymous:
+            args += value if isinstance(value, list) else [value] if isinstance(value, exp.Expression) else []
+    if isinstance(node.args.get("position"), str):  # LTRIM, TRIM(LEADING ...)
+        raise _refusal(node)
+    if name == "isnotnull" and len(args) == 1:
+        return Call("not", (Call("isnull", (_convert(args[0]),)),))
+    if name in _CASTS and len(args) == 1:
+        type_ = from_name(name)
+        assert type_ is not None
+        return Cast(_convert(args[0]), type_)
+    if name not in _FUNCTIONS or isinstance(node, exp.AggFunc):
+        raise _refusal(node)
+    op, least, most = _FUNCTIONS[name]
+    if len(args) < least or (most is not None and len(args) > most):
+        count = f"{least}" if most == least else f"{least} or more" if most is None else f"{least} to {most}"
+        raise PredicateError(f"on: {_source(node)} has {len(args)} arguments; {name.upper()} takes {count}")
+    return Call(op, tuple(map(_convert, args)))
+
+
+def _case(node: exp.Expression) -> Expr:
+    subject = repeatable(_convert(node.this)) if node.this else None
+    args: list[Expr] = []
+    for branch in node.args["ifs"]:
+        condition = _convert(branch.this)
+        args += (condition if subject is None else Call("eq", (subject, condition)), _convert(branch.args["true"]))
+    default = node.args.get("default")
+    return Call("case", (*args, MISSING if default is None else _convert(default)))
+
+
+def _if(node: exp.Expression) -> Expr:
+    otherwise = node.args.get("false")
+    if otherwise is None:
+        raise PredicateError(f"on: {_source(node)} has 2 arguments; IF takes 3: IF(condition, value, otherwise)")
+    return Call("case", (_convert(node.this), _convert(node.args["true"]), _convert(otherwise)))
+
+
+def _nullif(node: exp.Expression) -> Expr:
+    a = repeatable(_convert(node.this))
+    return Call("case", (Call("eq", (a, _convert(node.expression))), MISSING, a))
+
+
+def _is(node: exp.Expression) -> Expr:
+    if isinstance(node.expression, exp.Null):
+        return Call("isnull", (_convert(node.this),))
+    if isinstance(node.expression, exp.Boolean):
+        return is_truth(_convert(node.this), bool(node.expression.this))
+    raise PredicateError(f"on: {_source(node)} is no test; IS takes NULL, TRUE, FALSE or DISTINCT FROM")
+
+
+def _in(node: exp.Expression) -> Expr:
+    if node.args.get("query"):
+        raise _refusal(node.args["query"])
+    items = node.args.get("expressions")
+    if not items:
+        raise PredicateError(f"on: {_source(node)} has no list of values; write l.x IN (1, 2, 3)")
+    return membership(_convert(node.this), [_convert(item) for item in items])
+
+
+def _between(node: exp.Expression) -> Expr:
+    if node.args.get("symmetric"):
+        raise PredicateError(f"on: {_source(node)}: SYMMETRIC is not supported; use LEAST and GREATEST for the bounds")
+    return between(_convert(node.this), _convert(node.args["low"]), _convert(node.args["high"]))
+
+
+def _like(node: exp.Expression) -> Expr:
+    pattern = _convert(node.expression) if isinstance(node.expression, (exp.Literal, exp.RawString)) else None
+    if pattern is None or node.args.get("negate"):
+        raise PredicateError(f"on: {_source(node)}: the pattern of LIKE must be one text literal, such as 'AB%'")
+    return Call("like", (_convert(node.this), pattern))
+
+
+def _concat(node: exp.Expression) -> Expr:
+    """a || b || c, or adjacent literals, which are one text."""
+    args = tuple(_convert(part) for part in (node.expressions or (node.this, node.expression)))
+    if all(isinstance(part, exp.Literal) and part.is_string for part in node.expressions) and not node.args.get("safe"):
+        return Constant("".join(part.name for part in node.expressions), STRING) if node.expressions else Call("concat", args)
+    return Call("concat", args)
+
+
+_RULES: dict[type[exp.Expression], Callable[[Any], Expr]] = {
+    exp.And: _connective,
+    exp.Or: _connective,
+    exp.Not: lambda node: Call("not", (_convert(node.this),)),
+    exp.Paren: lambda node: _convert(node.this),
+    exp.Column: _column,
+    exp.Literal: _literal,
+    exp.RawString: lambda node: Constant(node.name, STRING),
+    exp.Boolean: lambda node: TRUE if node.this else FALSE,
+    exp.Null: lambda node: MISSING,
+    exp.Neg: _negative,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Interval: _interval,
+    exp.NullSafeEQ: lambda node: same(*_operands(node)),
+    exp.NullSafeNEQ: lambda node: Call("not", (same(*_operands(node)),)),
+    exp.Case: _case,
+    exp.If: _if,
+    exp.Nullif: _nullif,
+    exp.Is: _is,
+    exp.In: _in,
+    exp.Between: _between,
+    exp.Like: _like,
+    exp.DPipe: _concat,
+    exp.Concat: _concat,
+}
+_REFUSED: tuple[tuple[tuple[type[exp.Expression], ...], str], ...] = (
+    ((exp.Window, exp.RowNumber), "a window function, and a predicate sees one pair at a time"),
+    ((exp.AggFunc, exp.Filter), "an aggregate function, and a predicate sees one pair at a time"),
+    ((exp.Query, exp.Exists, exp.Any, exp.All), "a subquery or quantifier, and a predicate sees one pair at a time"),
+    ((exp.Star,), "no column; name each column"),
+    ((exp.Placeholder, exp.Parameter, exp.SessionParameter), "a parameter; put the value itself into the text"),
+    ((exp.Tuple,), "a row of values; compare the columns one by one with AND"),
+)

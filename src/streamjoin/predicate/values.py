@@ -1,0 +1,299 @@
+"""What single values do: Spark SQL's arithmetic, comparison and casts with `spark.sql.ansi.enabled=false`.
+
+Values are Python ints, floats, bools, strings or None; dates, timestamps, intervals and decimals are whole numbers
+(see `Constant`). Every function is total: an overflow wraps, a division by zero is NULL, a bad cast is NULL.
+This module is the meaning; the vectorised and compiled forms in `ops_vector` and `ops_scalar` are tested against it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .literals import parse_date, parse_timestamp
+from .types import TICKS_PER_DAY, Type
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+
+def wrap(value: int, bits: int) -> int:
+    """Two's complement, as Java's integer types."""
+    half = 1 << (bits - 1)
+    return (value + half) % (1 << bits) - half
+
+
+def to_float32(value: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
+
+
+def fit(value: Any, type_: Type) -> Any:
+    """Bring the exact result of an operation into its type."""
+    if type_.kind in ("int", "bigint", "smallint", "tinyint"):
+        return wrap(value, type_.bits)
+    if type_.kind == "date":
+        return wrap(value, 32)
+    if type_.kind in ("timestamp", "timestamp_ntz", "interval"):
+        return wrap(value, 64)
+    return to_float32(value) if type_.kind == "float" else value
+
+
+def round_half_up(numerator: int, denominator: int) -> int:
+    """The whole number nearest to a fraction, halves away from zero: Java's HALF_UP."""
+    quotient, rest = divmod(abs(numerator), abs(denominator))
+    quotient += 2 * rest >= abs(denominator)
+    return quotient if (numerator < 0) == (denominator < 0) else -quotient
+
+
+def to_decimal(numerator: int, denominator: int, type_: Type) -> int | None:
+    """A fraction as an unscaled decimal; NULL when it has too many digits."""
+    unscaled = round_half_up(numerator * 10**type_.scale, denominator)
+    return unscaled if abs(unscaled) < 10**type_.precision else None
+
+
+def compare(a: Any, b: Any) -> int:
+    """-1, 0 or 1. NaN equals NaN and is larger than every other number; -0.0 equals 0.0."""
+    if isinstance(a, float) or isinstance(b, float):
+        a_nan, b_nan = a != a, b != b
+        if a_nan or b_nan:
+            return int(a_nan) - int(b_nan)
+    if isinstance(a, str):
+        a, b = a.encode(), b.encode()
+    return (a > b) - (a < b)
+
+
+def compare_exact(a: int, a_scale: int, b: int, b_scale: int) -> int:
+    """Compare integers and decimals of any scale exactly."""
+    scale = max(a_scale, b_scale)
+    return compare(a * 10 ** (scale - a_scale), b * 10 ** (scale - b_scale))
+
+
+def truncated_division(a: int, b: int) -> int:
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def truncated_remainder(a: Any, b: Any) -> Any:
+    """Java's %: the sign of the dividend."""
+    if isinstance(a, float):
+        return math.nan if math.isinf(a) or a != a or b != b else math.fmod(a, b)
+    return a - truncated_division(a, b) * b
+
+
+def floored_division(a: Any, b: Any) -> Any:
+    """Python's //, for floats by way of the quotient."""
+    if not isinstance(a, float):
+        return a // b
+    quotient = a / b
+    return quotient if math.isinf(quotient) or quotient != quotient else float(math.floor(quotient))
+
+
+def floored_remainder(a: Any, b: Any) -> Any:
+    """Python's %: the sign of the divisor."""
+    if not isinstance(a, float):
+        return a % b
+    rest = truncated_remainder(a, b)
+    return rest + b if rest != 0 and (rest < 0) != (b < 0) else rest
+
+
+def divide(a: float, b: float) -> float | None:
+    return None if b == 0 else a / b
+
+
+def power(a: float, b: float) -> float:
+    """Java's Math.pow, which has no errors."""
+    if abs(a) == 1 and (math.isinf(b) or b != b):
+        return math.nan
+    try:
+        return math.pow(a, b)
+    except OverflowError:
+        return -math.inf if a < 0 and b % 2 == 1 else math.inf
+    except ValueError:
+        if a == 0:
+            return math.copysign(math.inf, a) if b % 2 == 1 else math.inf
+        return math.nan
+
+
+def float_function(name: str, x: float) -> float | None:
+    """The functions of one double; NaN where mathematics has no answer, NULL for the logarithm of x <= 0."""
+    if name == "ln" and x <= 0:
+        return None
+    try:
+        return float(getattr(math, "log" if name == "ln" else name)(x))
+    except OverflowError:
+        return math.inf
+    except ValueError:
+        return math.nan
+
+
+def saturate(value: float, bits: int) -> int:
+    """Java's cast of a floating-point number to an int or long: towards zero, NaN is 0, too large stops at the end."""
+    if value != value:
+        return 0
+    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    return low if value <= low else high if value >= high else int(value)
+
+
+def cast(value: Any, source: Type, target: Type) -> Any:
+    """CAST(value AS target). `can_cast` says which pairs of types there are."""
+    if value is None or source == target:
+        return value
+    if source.kind == "string":
+        return _from_string(value, target)
+    if target.kind == "string":
+        return _to_string(value, source)
+    if target.kind == "boolean":
+        return value != 0
+    if source.kind == "boolean":
+        value = int(value)
+    if target.is_integer:
+        return _to_integer(value, source, target)
+    if target.is_float:
+        number = _ratio(value, source.scale) if source.kind == "decimal" else float(value)
+        if target.kind == "float":
+            return _int_to_float32(value) if isinstance(value, int) and not source.scale else to_float32(number)
+        return number / 1_000_000 if source.is_timestamp else number
+    if target.kind == "decimal":
+        if source.is_float:
+            if math.isinf(value) or value != value:
+                return None
+            # Spark reads the shortest decimal text of a double, not its exact binary value.
+            return _decimal_from_text(java_float(value, source), target)
+        return to_decimal(value, 10**source.scale, target)
+    if source.kind == "date":
+        return value * TICKS_PER_DAY[target.unit]
+    if source.is_integer:
+        return wrap(value * 1_000_000, 64) if target.unit == "us" else wrap(value * 10**9, 64)
+    if target.kind == "date":
+        return value // TICKS_PER_DAY[source.unit]
+    if source.unit == target.unit:
+        return value
+    return max(INT64_MIN, min(INT64_MAX, value * 1000)) if target.unit == "ns" else value // 1000
+
+
+def can_cast(source: Type, target: Type) -> bool:
+    """Which explicit casts there are."""
+    if source.kind == "null" or source == target:
+        return True
+    if "interval" in (source.kind, target.kind):
+        return source.kind == target.kind
+    if source.kind == "string" or target.kind == "string":
+        return True
+    if source.is_timestamp or target.is_timestamp:
+        calendar = source.is_timestamp or source.kind == "date"
+        if target.is_timestamp:
+            return calendar or source.is_integer
+        return target.kind in ("date", "bigint", "double")
+    return source.kind != "date" and target.kind != "date"
+
+
+def _ratio(unscaled: int, scale: int) -> float:
+    try:
+        return unscaled / 10**scale
+    except OverflowError:
+        return math.inf if unscaled > 0 else -math.inf
+
+
+def _int_to_float32(value: int) -> float:
+    return float(np.float32(np.int64(value))) if INT64_MIN <= value <= INT64_MAX else to_float32(float(value))
+
+
+def _to_integer(value: Any, source: Type, target: Type) -> int:
+    if source.is_float:
+        return wrap(saturate(value, 64 if target.bits == 64 else 32), target.bits)
+    if source.kind == "decimal":
+        value = truncated_division(value, 10**source.scale)
+    elif source.is_timestamp:
+        value = value // (TICKS_PER_DAY[source.unit] // 86_400)
+    return wrap(value, target.bits)
+
+
+def _decimal_from_text(text: str, target: Type) -> int | None:
+    from decimal import Decimal, InvalidOperation
+
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    if not number.is_finite() or number.adjusted() > 80 or number.adjusted() < -80:
+        return 0 if number.is_finite() and number.adjusted() < -80 else None
+    numerator, denominator = number.as_integer_ratio()
+    return to_decimal(numerator, denominator, target)
+
+
+def _from_string(text: str, target: Type) -> Any:
+    text = text.strip()
+    if target.kind == "boolean":
+        word = text.lower()
+        return True if word in ("t", "true", "y", "yes", "1") else False if word in ("f", "false", "n", "no", "0") else None
+    if target.kind == "date":
+        return parse_date(text)
+    if target.is_timestamp:
+        return parse_timestamp(text, target.unit)
+    if target.kind == "decimal":
+        return None if "_" in text else _decimal_from_text(text, target)
+    if target.is_integer:
+        whole, _, fraction = text.partition(".")
+        digits = whole.lstrip("+-")
+        if len(whole) - len(digits) > 1 or not (digits + fraction).isascii() or not (digits + fraction).isdigit():
+            return None
+        number = int(whole) if digits else 0
+        return number if -(1 << (target.bits - 1)) <= number < 1 << (target.bits - 1) else None
+    if "_" in text or not text.isascii():
+        return None
+    word = text.lower().lstrip("+-")
+    if word in ("nan", "inf", "infinity"):
+        number_ = float(text)
+    else:
+        try:
+            number_ = float(text[:-1] if word[-1:] in ("d", "f") and word[:-1] else text)
+        except ValueError:
+            return None
+    return to_float32(number_) if target.kind == "float" else number_
+
+
+def java_float(value: float, type_: Type) -> str:
+    """A float or double as Java prints it: 1.0, 1.0E10, NaN, Infinity."""
+    if value != value:
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    shortest = str(np.float32(value)) if type_.kind == "float" else repr(value)
+    from decimal import Decimal
+
+    sign, digits, exponent = Decimal(shortest).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    text = "".join(map(str, digits))
+    point = len(digits) + exponent
+    minus = "-" if sign else ""
+    if value == 0:
+        return minus + "0.0"
+    if -3 < point <= 7:
+        if point <= 0:
+            return f"{minus}0.{'0' * -point}{text}"
+        return f"{minus}{text[:point].ljust(point, '0')}.{text[point:] or '0'}"
+    return f"{minus}{text[0]}.{text[1:] or '0'}E{point - 1}"
+
+
+def _to_string(value: Any, source: Type) -> str:
+    import datetime as dt
+
+    if source.kind == "boolean":
+        return "true" if value else "false"
+    if source.is_float:
+        return java_float(value, source)
+    if source.kind == "decimal":
+        sign = "-" if value < 0 else ""
+        text = str(abs(value)).rjust(source.scale + 1, "0")
+        return f"{sign}{text[: -source.scale]}.{text[-source.scale :]}" if source.scale else sign + text
+    if source.kind == "date":
+        return (dt.date(1970, 1, 1) + dt.timedelta(days=value)).isoformat()
+    if source.is_timestamp:
+        per_second = TICKS_PER_DAY[source.unit] // 86_400
+        seconds, ticks = divmod(value, per_second)
+        moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)
+        fraction = str(ticks).rjust(len(str(per_second)) - 1, "0").rstrip("0")
+        return moment.isoformat(sep=" ") + (f".{fraction}" if fraction else "")
+    return str(value)

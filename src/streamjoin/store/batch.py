@@ -1,0 +1,62 @@
+"""What goes into a store and what comes out: batches of tuples reduced to slots, and pairs of row numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Batch:
+    """Live tuples of one side.
+
+    `coordinate` says where a tuple lies (its timestamp, or its position in the merged order); [low, high) are the
+    coordinates of the other side that it meets. `row` numbers it within its stream.
+    """
+
+    row: Rows
+    coordinate: Rows
+    low: Rows
+    high: Rows
+    slots: list[Array]
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def slice(self, start: int, stop: int) -> Batch:
+        cut = slice(start, stop)
+        return Batch(
+            self.row[cut], self.coordinate[cut], self.low[cut], self.high[cut], [slot[cut] for slot in self.slots]
+        )
+
+
+class PairSink:
+    """Collects pairs of row numbers from kernels that write places into fixed buffers.
+
+    Invariant: a kernel stops before the buffer overflows and goes on where it stopped, so nothing is lost or doubled.
+    """
+
+    def __init__(self, capacity: int = 1 << 16) -> None:
+        self.probe_places = np.empty(capacity, np.int32)
+        self.stored_places = np.empty(capacity, np.int32)
+        self._probing: list[Rows] = []
+        self._stored: list[Rows] = []
+
+    def drain(self, count: int, probing: Rows, stored: Rows) -> None:
+        """Turn the first `count` buffered places into row numbers."""
+        if count:
+            self._probing.append(probing[self.probe_places[:count]])
+            self._stored.append(stored[self.stored_places[:count]])
+
+    def take(self) -> tuple[Rows, Rows]:
+        """All pairs so far: (probing rows, stored rows)."""
+        empty = np.empty(0, np.int64)
+        pairs = (np.concatenate([empty, *self._probing]), np.concatenate([empty, *self._stored]))
+        self._probing, self._stored = [], []
+        return pairs

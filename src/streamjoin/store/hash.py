@@ -1,0 +1,93 @@
+"""The hash table over a subwindow: for predicates with at least one equality.
+
+Buckets are chains through the stored tuples, newest first; the compiled probe walks a chain and tests the whole
+predicate on it, so that other tuples in the bucket, further conditions and the window are decided in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from .batch import Array, Batch, PairSink
+from .scan import Columns
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+def hash_keys(keys: Sequence[Array]) -> Array:
+    """One 64-bit hash per tuple from its key slots; the low bits are good enough to choose a bucket."""
+    total = np.zeros(len(keys[0]), np.uint64)
+    for key in keys:
+        total = (total ^ key.astype(np.int64).view(np.uint64)) * _MULTIPLIER
+        total ^= total >> np.uint64(29)
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _link(hashes, start, heads, following):  # type: ignore[no-untyped-def]
+    """Put the tuples from place `start` on in front of their buckets."""
+    mask = np.uint64(len(heads) - 1)
+    for i in range(len(hashes)):
+        bucket = hashes[i] & mask
+        following[start + i] = heads[bucket]
+        heads[bucket] = start + i
+
+
+class HashIndex:
+    """`kernel` is the predicate's compiled hash probe; `key` and `probing_key` number the key slots of each side."""
+
+    def __init__(
+        self,
+        capacity: int,
+        dtypes: Sequence[str],
+        kernel: Callable[..., Any],
+        key: Sequence[int],
+        probing_key: Sequence[int],
+    ) -> None:
+        self._columns = Columns(capacity, dtypes)
+        self._kernel = kernel
+        self._key = tuple(key)
+        self._probing_key = tuple(probing_key)
+        self._heads = np.full(2 * capacity, -1, np.int32)
+        self._following = np.empty(capacity, np.int32)
+
+    @property
+    def count(self) -> int:
+        return self._columns.count
+
+    @property
+    def highest(self) -> int:
+        return self._columns.highest
+
+    @property
+    def first_row(self) -> int:
+        return self._columns.first_row
+
+    @property
+    def nbytes(self) -> int:
+        return self._columns.nbytes + self._heads.nbytes + self._following.nbytes
+
+    def insert(self, batch: Batch) -> None:
+        start, _ = self._columns.append(batch)
+        _link(hash_keys([batch.slots[k] for k in self._key]), start, self._heads, self._following)
+
+    def seal(self) -> None:
+        """The table is complete at every moment."""
+
+    def probe(self, batch: Batch, sink: PairSink) -> int:
+        stored = self._columns
+        hashes = hash_keys([batch.slots[k] for k in self._probing_key])
+        state = np.array([0, 0, -1])
+        while True:
+            count = self._kernel(
+                *stored.slots, stored.coordinate, self._heads, self._following,
+                *batch.slots, hashes, batch.low, batch.high, len(batch),
+                sink.probe_places, sink.stored_places, state,
+            )  # fmt: skip
+            sink.drain(count, batch.row, stored.row)
+            if state[0] < 0:
+                return int(state[1])

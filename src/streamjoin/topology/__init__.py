@@ -1,0 +1,38 @@
+"""How cores share the work: one file per algorithm of the papers.
+
+A topology owns both sides' windows. Its whole interface is `step` and `expire`; everything about time, order,
+lateness and payload lies before and behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from ..predicate.expr import Side
+from ..store.batch import Batch, Rows
+
+
+class Topology(Protocol):
+    """Runs the join of two windows."""
+
+    comparisons: int
+
+    def step(self, batches: Mapping[Side, Batch]) -> tuple[Rows, Rows]:
+        """Take new tuples of one or both sides; returns the rows (left's, right's) of all pairs they make.
+
+        A tuple meets the other side's tuples whose coordinate lies in its [low, high), those of the same step
+        included. The ranges are such that of two tuples at most one finds the other.
+        """
+
+    def expire(self, side: Side, floor: int) -> None:
+        """No future tuple will meet a tuple of this side below the floor."""
+
+    def occupancy(self, side: Side) -> int:
+        """Tuples that are stored of one side."""
+
+    def first_row(self, side: Side) -> int | None:
+        """The smallest row number stored of one side."""
+
+    def workers(self) -> list[dict[str, Any]]:
+        """Figures for each worker."""
