@@ -8,18 +8,32 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .engine import WindowJoin as WindowJoin, join as join
+    from .engine import WindowJoin as WindowJoin
+    from .engine import join as join
     from .errors import (
         ArgumentError as ArgumentError,
+    )
+    from .errors import (
         DataError as DataError,
+    )
+    from .errors import (
         PredicateError as PredicateError,
+    )
+    from .errors import (
         SchemaError as SchemaError,
+    )
+    from .errors import (
         StateError as StateError,
+    )
+    from .errors import (
         StreamJoinError as StreamJoinError,
     )
+    from .predicate.columns import col as col
+    from .predicate.columns import lit as lit
+    from .predicate.columns import when as when
     from .predicate.explain import explain as explain
-    from .predicate.columns import col as col, lit as lit, when as when
-    from .window import CountWindow as CountWindow, TimeWindow as TimeWindow
+    from .window import CountWindow as CountWindow
+    from .window import TimeWindow as TimeWindow
 
 _HOME = {
     "WindowJoin": "engine", "join": "engine", "explain": "predicate.explain",

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .errors import ArgumentError, SchemaError
+from .errors import ArgumentError, DataError, SchemaError
+from .growing import GrowingArray
+from .window import NANOSECONDS_PER_TICK, time_unit
 
-SMALL_BATCH = 64
-"""Batches below this many rows are merged in the background of the store, or their overhead would outweigh them."""
-MERGE_ROWS = 4096
+SMALL_BATCH, MERGED_BATCHES, MERGED_ROWS = 64, 64, 4096
+"""Batches of under 64 rows are merged, 64 at a time, into batches of some thousand rows: the overhead of an Arrow
+batch would outweigh them. Larger batches are kept as they came."""
 
 
 def as_schema(data: Any, argument: str) -> pa.Schema:
@@ -41,7 +44,9 @@ def as_schema(data: Any, argument: str) -> pa.Schema:
 def check_names(schema: pa.Schema, argument: str) -> None:
     doubled = sorted({name for name in schema.names if schema.names.count(name) > 1})
     if doubled:
-        raise ArgumentError(f"{argument}: column names must be unique; {', '.join(map(repr, doubled))} appears twice")
+        raise ArgumentError(
+            f"{argument}: column names must be unique; {', '.join(map(repr, doubled))} appears twice"
+        )
 
 
 def as_table(data: Any, argument: str) -> pa.Table:
@@ -54,7 +59,9 @@ def as_table(data: Any, argument: str) -> pa.Table:
         try:
             return pa.table(data)
         except (TypeError, ValueError, pa.ArrowException) as error:
-            raise SchemaError(f"{argument}: cannot read {type(data).__name__} as Arrow data: {error}") from None
+            raise SchemaError(
+                f"{argument}: cannot read {type(data).__name__} as Arrow data: {error}"
+            ) from None
     raise SchemaError(
         f"{argument}: {type(data).__name__} is not Arrow data; give anything with the Arrow PyCapsule interface "
         "(a pyarrow Table or RecordBatch, a polars or pandas DataFrame, a duckdb relation)"
@@ -87,11 +94,45 @@ def conform(table: pa.Table, schema: pa.Schema, argument: str) -> pa.Table:
 def _is_text(type_: pa.DataType) -> bool:
     if pa.types.is_dictionary(type_):
         return _is_text(type_.value_type)
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
+    return bool(
+        pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+    )
 
 
 def _listing(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def contiguous(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array; only key columns that arrive in several chunks are copied."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def read_time(column: pa.Array, unit: str, where: str) -> npt.NDArray[np.int64]:
+    """A time column as int64 ticks of `unit`; DataError for NULLs and for what does not fit."""
+    if column.null_count:
+        row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
+        raise DataError(
+            f"{where} is NULL in row {row} of the batch; a tuple without a timestamp belongs to no window"
+        )
+    own = time_unit(column.type)
+    if pa.types.is_date64(column.type):
+        column = column.cast(pa.date32())
+    if pa.types.is_uint64(column.type):
+        ticks = np.asarray(column)
+        if len(ticks) and int(ticks.max()) > np.iinfo(np.int64).max:
+            raise DataError(f"{where} holds {int(ticks.max())}, which is beyond 64 bits with sign")
+        return ticks.astype(np.int64)
+    if not pa.types.is_integer(column.type):
+        column = column.view(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
+    ticks = np.asarray(column).astype(np.int64, copy=False)
+    if own == unit or own == "int" or unit == "int":
+        return ticks
+    factor = NANOSECONDS_PER_TICK[own] // NANOSECONDS_PER_TICK[unit]  # type: ignore[index]
+    edge = np.iinfo(np.int64).max // factor
+    if len(ticks) and (int(ticks.max()) > edge or int(ticks.min()) < -edge):
+        raise DataError(f"{where} holds a timestamp that does not fit into 64 bits of {unit}")
+    return ticks * np.int64(factor)
 
 
 def result_schema(left: pa.Schema, right: pa.Schema, how: str) -> pa.Schema:
@@ -122,10 +163,14 @@ class Payload:
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
-        self._tables: list[pa.Table] = []
-        self._starts: list[int] = []
+        self._tables: deque[pa.Table] = deque()
+        self._starts = GrowingArray()
         self._small = 0
         self.end = 0
+
+    @property
+    def rows(self) -> int:
+        return self.end - int(self._starts.view[0]) if len(self._starts) else 0
 
     def append(self, table: pa.Table) -> None:
         if not table.num_rows:
@@ -134,62 +179,49 @@ class Payload:
         self._starts.append(self.end)
         self.end += table.num_rows
         self._small = self._small + 1 if table.num_rows < SMALL_BATCH else 0
-        if self._small and (self._small >= MERGE_ROWS // SMALL_BATCH):
+        if self._small == MERGED_BATCHES:
             self._merge_small()
 
     def _merge_small(self) -> None:
-        """The newest small batches as one contiguous batch, and likewise the merged ones before it."""
-        count = self._small
-        rows = sum(t.num_rows for t in self._tables[-count:])
-        while count < len(self._tables) and self._tables[-count - 1].num_rows <= min(rows, MERGE_ROWS):
-            count += 1
-            rows += self._tables[-count].num_rows
-        merged = pa.concat_tables(self._tables[-count:]).combine_chunks()
-        self._tables[-count:] = [merged]
-        self._starts[-count:] = [self.end - rows]
+        """The newest small batches as one contiguous batch, together with merged ones that are no larger."""
+        parts = [self._tables.pop() for _ in range(self._small)]
+        rows = sum(part.num_rows for part in parts)
+        while self._tables and self._tables[-1].num_rows <= min(rows, MERGED_ROWS):
+            parts.append(self._tables.pop())
+            rows += parts[-1].num_rows
+        self._tables.append(pa.concat_tables(reversed(parts)).combine_chunks())
+        self._starts.drop_back(len(parts))
+        self._starts.append(self.end - rows)
         self._small = 0
 
     def release(self, floor: int) -> None:
         """Forget the batches that lie wholly below row number `floor`."""
-        keep = 0
-        while keep < len(self._starts) and self._starts[keep] + self._tables[keep].num_rows <= floor:
-            keep += 1
-        if keep:
-            del self._tables[:keep], self._starts[:keep]
-            self._small = min(self._small, len(self._tables))
+        gone = int(np.searchsorted(self._starts.view, floor, side="right")) - 1
+        gone = len(self._tables) if floor >= self.end else max(gone, 0)
+        for _ in range(gone):
+            self._tables.popleft()
+        self._starts.drop_front(gone)
+        self._small = min(self._small, len(self._tables))
 
     def take(self, rows: npt.NDArray[np.int64], columns: list[str] | None = None) -> pa.Table:
         """The given rows, in the given order; row number -1 gives NULLs."""
         schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
-        if not len(rows):
-            return schema.empty_table()
-        absent = rows < 0
-        some_absent = bool(absent.any())
-        first = int(rows[~absent].min()) if not absent.all() else self.end
-        last = int(rows.max())
-        begin = max(int(np.searchsorted(self._starts, first, side="right")) - 1, 0)
-        stop = int(np.searchsorted(self._starts, last, side="right"))
-        needed = range(begin, max(stop, begin))
-        if len(needed) > 64 and len(rows) < len(needed):
-            places = np.searchsorted(self._starts, rows[~absent], side="right") - 1
-            needed_places = np.unique(places)
+        present = rows[rows >= 0]
+        if not len(present):
+            nulls = [pa.nulls(len(rows), field.type) for field in schema]
+            return pa.Table.from_arrays(nulls, schema=pa.schema([field.with_nullable(True) for field in schema]))
+        starts = self._starts.view
+        batch = np.searchsorted(starts, rows, side="right") - 1
+        lowest, highest = int(np.searchsorted(starts, present.min(), side="right")) - 1, int(batch.max())
+        if highest - lowest < len(rows):
+            needed = np.arange(lowest, highest + 1)
         else:
-            needed_places = np.arange(begin, max(stop, begin))
-        tables = [self._tables[i] for i in needed_places]
+            needed = np.unique(np.maximum(batch, lowest))
+        tables = [self._tables[i] for i in needed]
         if columns is not None:
             tables = [table.select(columns) for table in tables]
-        table = pa.concat_tables([schema.empty_table(), *tables]) if not tables else pa.concat_tables(tables)
-        lengths = np.array([self._tables[i].num_rows for i in needed_places], np.int64)
-        bases = np.cumsum(lengths) - lengths
-        starts = np.array([self._starts[i] for i in needed_places], np.int64)
-        if len(starts):
-            chunk = np.maximum(np.searchsorted(starts, rows, side="right") - 1, 0)
-            places = rows - starts[chunk] + bases[chunk]
-        else:
-            places = rows
-        indices = pa.array(places, mask=absent) if some_absent else pa.array(places)
-        return table.take(indices)
-
-    @property
-    def rows(self) -> int:
-        return sum(table.num_rows for table in self._tables)
+        lengths = np.array([table.num_rows for table in tables])
+        before = np.cumsum(lengths) - lengths - starts[needed]
+        places = rows + before[np.searchsorted(needed, batch).clip(0, len(needed) - 1)]
+        indices = pa.array(places, mask=rows < 0) if len(present) < len(rows) else pa.array(places)
+        return pa.concat_tables(tables).take(indices)

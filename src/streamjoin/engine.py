@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .arrow import Payload, as_schema, as_table, conform, result_schema
-from .errors import DataError, StateError
+from .arrow import Payload, as_schema, as_table, conform, contiguous, read_time, result_schema
+from .errors import StateError
 from .flow.front import Arrival, AsFound, Front, InOrder, Step
 from .flow.order import PushOrder
 from .flow.progress import Progress
@@ -25,16 +25,16 @@ from .flow.results import Results
 from .metrics import Latency
 from .options import Algorithm, How, IndexName, Late, Options, Order, check_options
 from .predicate import Predicate, plan_for
-from .predicate.expr import SIDES, Side, other
+from .predicate.expr import SIDES, Side
 from .predicate.kernels import kernels_for
-from .predicate.lower import Lowered, lower
-from .predicate.vector import Frame, Program
+from .predicate.lower import Lowered, SlotValues, lower
+from .predicate.recheck import Recheck
+from .predicate.vector import Frame
 from .store import HashIndex, ScanIndex
 from .topology import Topology
 from .topology.three_step import ThreeStep
-from .window import NANOSECONDS_PER_TICK, Duration, TimeWindow, Window, time_unit
+from .window import Duration, TimeWindow, Window
 
-RECHECK_ROWS = 1 << 16
 RELEASE_ROWS = 1 << 16
 WindowArgument: TypeAlias = "Window | Duration | int"
 LatenessArgument: TypeAlias = "Duration | TimeWindow | int"
@@ -81,7 +81,7 @@ class WindowJoin:
         self.plan = plan
         self._lowered = lower(plan)
         self._schema = result_schema(schemas["left"], schemas["right"], how)
-        self._recheck = _Recheck(self._lowered)
+        self._recheck = Recheck(self._lowered)
         self._payload: dict[Side, Payload] = {side: Payload(schemas[side]) for side in SIDES}
         self._progress = Progress(self.options.lateness)
         self._push_order = PushOrder()
@@ -143,7 +143,9 @@ class WindowJoin:
     def late(self) -> LateRows:
         """The late rows of both streams since the last call; the join must have been opened with late="keep"."""
         if self.options.late != "keep":
-            raise StateError('late: late rows are only counted here; open the join with late="keep" to get them')
+            raise StateError(
+                'late: late rows are only counted here; open the join with late="keep" to get them'
+            )
         taken, self._late = self._late, {"left": [], "right": []}
         tables = [pa.concat_tables([self._payload[s].schema.empty_table(), *taken[s]]) for s in SIDES]
         return LateRows(*tables)
@@ -159,7 +161,7 @@ class WindowJoin:
     def metrics(self) -> dict[str, Any]:
         """Counts in, out and late, comparisons, latency percentiles in ms, window occupancy, figures per worker."""
         topology = self._topology
-        sides = {
+        sides: dict[str, Any] = {
             side: {
                 **self._counts[side],
                 "window": topology.occupancy(side),
@@ -222,9 +224,9 @@ class WindowJoin:
         found = self._run(self._front.push(side, arrival))
         self._latency.add(clock.perf_counter() - started, found)
 
-    def _slots(self, side: Side, table: pa.Table) -> Any:
+    def _slots(self, side: Side, table: pa.Table) -> SlotValues:
         program = self._lowered.sides[side]
-        columns = {(side, name): _contiguous(table.column(name)) for name in program.columns}
+        columns = {(side, name): contiguous(table.column(name)) for name in program.columns}
         return program.run(Frame(table.num_rows, columns))
 
     def _time_of(self, side: Side, table: pa.Table, argument: str) -> npt.NDArray[np.int64] | None:
@@ -232,9 +234,13 @@ class WindowJoin:
         if self.options.time is None:
             return None
         name = self.options.time.of(side)
-        return read_time(_contiguous(table.column(name)), self.options.time.unit, f"{argument}: time column {name!r}")
+        return read_time(
+            contiguous(table.column(name)), self.options.time.unit, f"{argument}: time column {name!r}"
+        )
 
-    def _without_late(self, side: Side, table: pa.Table, arrival: Arrival, time: npt.NDArray[np.int64]) -> Arrival:
+    def _without_late(
+        self, side: Side, table: pa.Table, arrival: Arrival, time: npt.NDArray[np.int64]
+    ) -> Arrival:
         on_time = self._progress.on_time(side, time)
         if on_time is None:
             return arrival
@@ -243,7 +249,10 @@ class WindowJoin:
         if self.options.late == "keep":
             self._late[side].append(table.take(pa.array(late)))
         return Arrival(
-            arrival.row[on_time], time[on_time], arrival.live[on_time], [slot[on_time] for slot in arrival.slots]
+            arrival.row[on_time],
+            time[on_time],
+            arrival.live[on_time],
+            [slot[on_time] for slot in arrival.slots],
         )
 
     def _run(self, step: Step | None) -> int:
@@ -251,7 +260,7 @@ class WindowJoin:
         if step is None:
             return 0
         before = len(self._results)
-        left, right = self._recheck(self._topology.step(step.batches), self._payload)
+        left, right = self._recheck(*self._topology.step(step.batches), self._payload)
         self._results.add(step, left, right, self._times)
         for side in SIDES:
             floor = self._front.floor(side)
@@ -267,7 +276,7 @@ class WindowJoin:
             return self._push_order.of(side, rows)
         name = self.options.time.of(side)
         column = self._payload[side].take(rows, [name]).column(0)
-        return read_time(_contiguous(column), self.options.time.unit, name)
+        return read_time(contiguous(column), self.options.time.unit, name)
 
     def _release(self, side: Side) -> None:
         """Let go of payload that no future result can need; looked at only when it has doubled since."""
@@ -323,74 +332,3 @@ def make_topology(options: Options, lowered: Lowered) -> Topology:
         return lambda capacity: ScanIndex(capacity, dtypes, kernels.scan)
 
     return ThreeStep({side: maker(side) for side in SIDES})
-
-
-class _Recheck:
-    """Decides candidates that slots cannot: long texts with equal hashes, wide decimals, and the like."""
-
-    def __init__(self, lowered: Lowered) -> None:
-        self.long_text: dict[Side, bool] = {"left": False, "right": False}
-        always, sometimes = lowered.recheck, lowered.recheck_long_text
-        self._always = Program(always) if always else None
-        self._with_long_text = Program([*always, *sometimes]) if sometimes else self._always
-        self._columns: dict[Side, list[str]] = {
-            side: sorted(_column_names([*always, *sometimes], side)) for side in SIDES
-        }
-
-    def __call__(
-        self, pairs: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], payload: dict[Side, Payload]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        program = self._with_long_text if all(self.long_text.values()) else self._always
-        left, right = pairs
-        if program is None or not len(left):
-            return pairs
-        keep = np.empty(len(left), np.bool_)
-        for start in range(0, len(left), RECHECK_ROWS):
-            cut = slice(start, start + RECHECK_ROWS)
-            columns: dict[tuple[Side, str], pa.Array] = {}
-            for side, rows in (("left", left[cut]), ("right", right[cut])):
-                names = self._columns[side]  # type: ignore[index]
-                if names:
-                    taken = payload[side].take(rows, names)  # type: ignore[index]
-                    columns |= {(side, name): _contiguous(taken.column(name)) for name in names}  # type: ignore[misc]
-            keep[cut] = program.true_rows(Frame(len(left[cut]), columns))
-        return left[keep], right[keep]
-
-
-def _column_names(exprs: Sequence[Any], side: Side) -> set[str]:
-    from .predicate.expr import Column, walk
-
-    return {n.name for expr in exprs for n in walk(expr) if isinstance(n, Column) and n.side == side}
-
-
-def _contiguous(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array; only key columns that arrive in several chunks are copied."""
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def read_time(column: pa.Array, unit: str, where: str) -> npt.NDArray[np.int64]:
-    """A time column as int64 ticks of `unit`; DataError for NULLs and for what does not fit."""
-    if column.null_count:
-        row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
-        raise DataError(f"{where} is NULL in row {row} of the batch; a tuple without a timestamp belongs to no window")
-    own = time_unit(column.type)
-    if pa.types.is_date64(column.type):
-        column = column.cast(pa.date32())
-    if pa.types.is_uint64(column.type):
-        ticks = np.asarray(column)
-        if len(ticks) and int(ticks.max()) > np.iinfo(np.int64).max:
-            raise DataError(f"{where} holds {int(ticks.max())}, which is beyond 64 bits with sign")
-        return ticks.astype(np.int64)
-    if not pa.types.is_integer(column.type):
-        column = column.view(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
-    ticks = np.asarray(column).astype(np.int64, copy=False)
-    if own == unit or own == "int" or unit == "int":
-        return ticks
-    factor = NANOSECONDS_PER_TICK[own] // NANOSECONDS_PER_TICK[unit]  # type: ignore[index]
-    edge = np.iinfo(np.int64).max // factor
-    if len(ticks) and (int(ticks.max()) > edge or int(ticks.min()) < -edge):
-        raise DataError(f"{where} holds a timestamp that does not fit into 64 bits of {unit}")
-    return ticks * np.int64(factor)
-
-
-__all__ = ["LateRows", "WindowJoin", "join", "make_topology", "other"]

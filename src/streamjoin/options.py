@@ -13,7 +13,14 @@ import pyarrow as pa
 from .errors import ArgumentError
 from .predicate.expr import Side
 from .window import (
-    NANOSECONDS_PER_TICK, CountWindow, TimeUnit, TimeWindow, check_windows, lateness_ticks, parse_window, ticks,
+    NANOSECONDS_PER_TICK,
+    CountWindow,
+    TimeUnit,
+    TimeWindow,
+    check_windows,
+    lateness_ticks,
+    parse_window,
+    ticks,
     time_unit,
 )  # fmt: skip
 
@@ -23,7 +30,14 @@ match."""
 Order = Literal["none", "punctuated", "sorted"]
 """As found; as found with watermarks; by result timestamp and both positions, the same sequence on every run."""
 Algorithm = Literal[
-    "three-step", "celljoin", "handshake", "low-latency-handshake", "splitjoin", "scalejoin", "panjoin", "auto"
+    "three-step",
+    "celljoin",
+    "handshake",
+    "low-latency-handshake",
+    "splitjoin",
+    "scalejoin",
+    "panjoin",
+    "auto",
 ]
 IndexName = Literal["scan", "hash", "bi-sort", "rap-table", "wib-tree", "auto"]
 Late = Literal["drop", "keep"]
@@ -73,7 +87,9 @@ def choose(argument: str, value: Any, allowed: Sequence[str]) -> Any:
         return value
     close = difflib.get_close_matches(str(value), allowed, n=1)
     hint = f" (did you mean {close[0]!r}?)" if close else ""
-    raise ArgumentError(f"{argument}: {value!r} will not do{hint}; choose from {', '.join(map(repr, allowed))}")
+    raise ArgumentError(
+        f"{argument}: {value!r} will not do{hint}; choose from {', '.join(map(repr, allowed))}"
+    )
 
 
 def check_options(
@@ -121,7 +137,9 @@ def _time_columns(left: pa.Schema, right: pa.Schema, time: Any) -> TimeColumns |
         return None
     names = (time, time) if isinstance(time, str) else tuple(time) if isinstance(time, (tuple, list)) else ()
     if len(names) != 2 or not all(isinstance(name, str) for name in names):
-        raise ArgumentError(f"time: {time!r} will not do; give the time column's name, or a pair (left's, right's)")
+        raise ArgumentError(
+            f"time: {time!r} will not do; give the time column's name, or a pair (left's, right's)"
+        )
     units: list[TimeUnit] = []
     for side, schema, name in (("left", left, names[0]), ("right", right, names[1])):
         if name not in schema.names:
@@ -138,7 +156,9 @@ def _time_columns(left: pa.Schema, right: pa.Schema, time: Any) -> TimeColumns |
         )
     else:
         unit = min(units, key=NANOSECONDS_PER_TICK.__getitem__)
-    zones = [getattr(schema.field(name).type, "tz", None) for schema, name in ((left, names[0]), (right, names[1]))]
+    zones = [
+        getattr(schema.field(name).type, "tz", None) for schema, name in ((left, names[0]), (right, names[1]))
+    ]
     if (zones[0] is None) != (zones[1] is None):
         raise ArgumentError(
             f"time: one of {names[0]!r} and {names[1]!r} has a time zone and the other has none; give both one"

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..predicate.expr import SIDES, Side, other
 from ..store.batch import Batch, Rows
 from ..window import CountWindow, TimeWindow
-from .order import MergedOrder, shift
+from .order import INT64_MIN, MergedOrder, shift
 from .progress import Progress
 from .runs import RunBuffer
 
@@ -62,14 +62,18 @@ class AsFound:
     """Time windows on both sides; pairs are found when the later of the two arrives."""
 
     def __init__(self, windows: dict[Side, TimeWindow | CountWindow], progress: Progress) -> None:
-        self._size = {side: window.amount for side, window in windows.items() if isinstance(window, TimeWindow)}
+        self._size = {
+            side: window.amount for side, window in windows.items() if isinstance(window, TimeWindow)
+        }
         self._progress = progress
 
     def push(self, side: Side, arrival: Arrival) -> Step | None:
         assert arrival.time is not None
         time, row, live, slots = arrival.time, arrival.row, arrival.live, arrival.slots
         if len(time) > 1 and bool((time[1:] < time[:-1]).any()):
-            order = np.argsort(time, kind="stable")  # neighbours in time share blocks, which a probe can then skip
+            order = np.argsort(
+                time, kind="stable"
+            )  # neighbours in time share blocks, which a probe can then skip
             time, row, live, slots = time[order], row[order], live[order], [slot[order] for slot in slots]
         met = other(side)
         low = shift(time, 1 - self._size[met])
@@ -81,7 +85,7 @@ class AsFound:
 
     def floor(self, side: Side) -> int | None:
         horizon = self._progress.horizon(other(side))
-        return None if horizon is None else horizon - self._size[side] + 1
+        return None if horizon is None else max(horizon - self._size[side] + 1, INT64_MIN)
 
     def first_row(self, side: Side) -> int | None:
         return None
@@ -144,5 +148,9 @@ def _live(batch: Batch, live: npt.NDArray[np.bool_]) -> Batch:
         return batch
     keep = np.flatnonzero(live)
     return Batch(
-        batch.row[keep], batch.coordinate[keep], batch.low[keep], batch.high[keep], [slot[keep] for slot in batch.slots]
+        batch.row[keep],
+        batch.coordinate[keep],
+        batch.low[keep],
+        batch.high[keep],
+        [slot[keep] for slot in batch.slots],
     )

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..growing import GrowingArray
 from ..predicate.expr import Side, other
 from ..window import CountWindow, TimeWindow
 
@@ -30,40 +31,24 @@ def shift(times: Array, by: int) -> Array:
 
 
 class History:
-    """Timestamps by position, for positions that still matter: a sorted array that grows and forgets."""
+    """Timestamps by position, for positions that still matter."""
 
     def __init__(self) -> None:
-        self._buffer: Array = np.empty(1024, np.int64)
-        self._first = 0  # position of the first kept
-        self._begin = self._end = 0  # where they lie in the buffer
-
-    @property
-    def _times(self) -> Array:
-        return self._buffer[self._begin : self._end]
+        self._times = GrowingArray()
+        self._first = 0
 
     def append(self, times: Array) -> None:
-        if self._end + len(times) > len(self._buffer):
-            kept = self._times
-            self._buffer = np.empty(max(2 * (len(kept) + len(times)), 1024), np.int64)
-            self._buffer[: len(kept)] = kept
-            self._begin, self._end = 0, len(kept)
-        self._buffer[self._end : self._end + len(times)] = times
-        self._end += len(times)
+        self._times.append(times)
 
     def after(self, times: Array) -> Array:
         """For each time: the first position whose timestamp is later."""
-        return self._first + np.searchsorted(self._times, times, side="right")
+        return self._first + np.searchsorted(self._times.view, times, side="right")
 
     def forget(self, position: int) -> None:
         """Positions below this one will not be asked for again."""
-        gone = min(max(position - self._first, 0), self._end - self._begin)
+        gone = min(max(position - self._first, 0), len(self._times))
         self._first += gone
-        self._begin += gone
-
-    def time_at(self, position: int) -> int | None:
-        """The timestamp at a position that is kept; None beyond the end."""
-        place = self._begin + position - self._first
-        return int(self._buffer[place]) if self._begin <= place < self._end else None
+        self._times.drop_front(gone)
 
 
 class MergedOrder:
@@ -97,8 +82,8 @@ class MergedOrder:
             else:
                 low = self.history[met].after(shift(t, -window.amount))
             ranges[side] = (low, earlier[side])
-        for side in times:
-            self.total[side] += len(times[side])
+        for side, t in times.items():
+            self.total[side] += len(t)
         return positions, ranges
 
     def arrive(self, side: Side, count: int) -> tuple[Array, tuple[Array, Array]]:
@@ -128,8 +113,8 @@ class PushOrder:
 
     def __init__(self) -> None:
         self._total = 0
-        self._starts: dict[Side, list[int]] = {"left": [], "right": []}
-        self._offsets: dict[Side, list[int]] = {"left": [], "right": []}
+        self._starts: dict[Side, GrowingArray] = {"left": GrowingArray(), "right": GrowingArray()}
+        self._offsets: dict[Side, GrowingArray] = {"left": GrowingArray(), "right": GrowingArray()}
 
     def push(self, side: Side, first_row: int, count: int) -> None:
         self._starts[side].append(first_row)
@@ -137,10 +122,11 @@ class PushOrder:
         self._total += count
 
     def of(self, side: Side, rows: Array) -> Array:
-        push = np.searchsorted(self._starts[side], rows, side="right") - 1
-        return rows + np.array(self._offsets[side], np.int64)[push]
+        push = np.searchsorted(self._starts[side].view, rows, side="right") - 1
+        return rows + self._offsets[side].view[push]
 
     def forget(self, side: Side, row: int) -> None:
         """Rows below this one will not be asked for again."""
-        gone = max(int(np.searchsorted(self._starts[side], row, side="right")) - 1, 0)
-        del self._starts[side][:gone], self._offsets[side][:gone]
+        gone = max(int(np.searchsorted(self._starts[side].view, row, side="right")) - 1, 0)
+        self._starts[side].drop_front(gone)
+        self._offsets[side].drop_front(gone)

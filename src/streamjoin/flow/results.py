@@ -79,7 +79,10 @@ class Results:
         how = options.how
         self._how = how
         self._sorted = options.order == "sorted"
-        outer: dict[Side, bool] = {"left": how in ("left", "full", "semi", "anti"), "right": how in ("right", "full")}
+        outer: dict[Side, bool] = {
+            "left": how in ("left", "full", "semi", "anti"),
+            "right": how in ("right", "full"),
+        }
         self._open: dict[Side, OpenTuples] = {side: OpenTuples() for side in SIDES if outer[side]}
         self._held = RunBuffer()  # sorted results that an unmatched row may still have to precede
         self._ready: list[tuple[Rows, Rows]] = []
@@ -114,7 +117,10 @@ class Results:
         if self._how == "semi":
             lonely = met if self._sorted else lonely[:0]
         missing = np.full(len(lonely), NONE)
-        self._offer(*((lonely, missing) if side == "left" else (missing, lonely)), times)
+        if side == "left":
+            self._offer(lonely, missing, times)
+        else:
+            self._offer(missing, lonely, times)
         self._settle(times)
 
     def close(self, times: Times) -> None:

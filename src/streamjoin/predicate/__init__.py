@@ -19,7 +19,7 @@ __all__ = ["ColumnExpr", "Plan", "col", "lit", "parse", "plan_for", "when"]
 Predicate = str | ColumnExpr | Callable[[Any, Any], Any]
 
 
-def parse(on: Predicate) -> Expr:
+def parse(on: Any) -> Expr:
     """The unbound tree of a predicate in any of its three forms."""
     if isinstance(on, str):
         from .sql import parse_sql
@@ -27,8 +27,6 @@ def parse(on: Predicate) -> Expr:
         return parse_sql(on)
     if isinstance(on, ColumnExpr):
         return on.expr
-    if isinstance(on, bool):
-        return lit(on).expr
     if callable(on):
         from .functions import parse_function
 
@@ -44,7 +42,9 @@ def check_aliases(aliases: Sequence[str] | None) -> tuple[str, str]:
         return ("l", "r")
     names = tuple(aliases) if not isinstance(aliases, str) else ()
     if len(names) != 2 or not all(isinstance(name, str) and name for name in names) or names[0] == names[1]:
-        raise ArgumentError(f"aliases: {aliases!r} will not do; give two different names, such as ('trades', 'quotes')")
+        raise ArgumentError(
+            f"aliases: {aliases!r} will not do; give two different names, such as ('trades', 'quotes')"
+        )
     return names[0], names[1]
 
 

@@ -16,13 +16,35 @@ from ..errors import PredicateError
 from . import values
 from .evaluate import evaluate_constant
 from .expr import (
-    ARITHMETIC, COMPARISONS, FLOAT_FUNCTIONS, Call, Cast, Column, Constant, Expr, Side, children, conjunction,
-    disjunction, sides,
+    ARITHMETIC,
+    COMPARISONS,
+    FLOAT_FUNCTIONS,
+    Call,
+    Cast,
+    Column,
+    Constant,
+    Expr,
+    Side,
+    children,
+    conjunction,
+    disjunction,
+    sides,
 )  # fmt: skip
 from .literals import parse_date, parse_timestamp
 from .render import render
 from .types import (
-    BIGINT, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, Type, as_decimal, common_type, decimal, finest,
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    NULL,
+    STRING,
+    Type,
+    as_decimal,
+    common_type,
+    decimal,
+    finest,
 )  # fmt: skip
 
 MAX_DEPTH = 200

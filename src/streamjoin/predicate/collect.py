@@ -18,7 +18,9 @@ LANES = 16
 _BIT, _I8, _I16, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 
 
-def _vector(context: Any, builder: Any, array_type: Any, array: Any, place: Any, element: Any, count: int) -> Any:
+def _vector(
+    context: Any, builder: Any, array_type: Any, array: Any, place: Any, element: Any, count: int
+) -> Any:
     """Load `count` neighbouring elements of an array from `place` on."""
     data = context.make_array(array_type)(context, builder, array).data
     pointer = builder.gep(builder.bitcast(data, element.as_pointer()), [place])
@@ -54,7 +56,7 @@ def _compress(context: Any, builder: Any, lanes: Any, base: Any, out_type: Any, 
     return builder.zext(builder.call(count, [builder.bitcast(lanes, _I16)]), _I64)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _any_of_64(typing: Any, mask: Any, place: Any) -> Any:
     """Whether any of mask[place : place + 64] is set."""
 
@@ -65,7 +67,7 @@ def _any_of_64(typing: Any, mask: Any, place: Any) -> Any:
     return types.boolean(mask, types.int64), codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _append_16(typing: Any, mask: Any, place: Any, base: Any, out: Any, at: Any) -> Any:
     """Append base + k to out for each set mask[place + k], k < 16; returns how many."""
 
@@ -77,7 +79,7 @@ def _append_16(typing: Any, mask: Any, place: Any, base: Any, out: Any, at: Any)
     return types.int64(mask, types.int64, types.int32, out, types.int64), codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _append_16_inside(
     typing: Any, mask: Any, place: Any, base: Any, out: Any, at: Any, coordinate: Any, low: Any, width: Any
 ) -> Any:
@@ -96,7 +98,7 @@ def _append_16_inside(
 
 
 @njit(nogil=True, cache=True)
-def collect(mask, probe, begin, coordinate, low, high, out_probe, out_stored, found, density):  # type: ignore[no-untyped-def]
+def collect(mask, probe, begin, coordinate, low, high, out_probe, out_stored, found, density):
     """Append (probe, begin + j) for each set mask[j] with low <= coordinate[j] < high; returns the new count.
 
     `mask` is scratch of a multiple of 64 places; up to 16 places of the outputs beyond the result are overwritten.
@@ -121,7 +123,14 @@ def collect(mask, probe, begin, coordinate, low, high, out_probe, out_stored, fo
         whole = size & ~15
         for j in range(0, whole, 16):
             end += _append_16_inside(
-                mask, j, np.int32(begin + j), out_stored, end, coordinate, low, np.uint64(high) - np.uint64(low)
+                mask,
+                j,
+                np.int32(begin + j),
+                out_stored,
+                end,
+                coordinate,
+                low,
+                np.uint64(high) - np.uint64(low),
             )
         for j in range(whole, size):
             out_stored[end] = np.int32(begin + j)

@@ -69,13 +69,37 @@ NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le
 MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 FLOAT_FUNCTIONS = ("sqrt", "exp", "ln", "sin", "cos", "tan", "asin", "acos", "atan", "radians", "degrees")
 """Double in, double out."""
-STRING_FUNCTIONS = ("length", "upper", "lower", "trim", "substring", "concat", "like", "startswith", "endswith", "contains")
+STRING_FUNCTIONS = (
+    "length",
+    "upper",
+    "lower",
+    "trim",
+    "substring",
+    "concat",
+    "like",
+    "startswith",
+    "endswith",
+    "contains",
+)
 OPERATORS = frozenset(
     [*COMPARISONS, *ARITHMETIC, *FLOAT_FUNCTIONS, *STRING_FUNCTIONS]
     + ["and", "or", "not", "neg", "abs", "isnull", "isnan", "in", "case", "coalesce", "least", "greatest"]
     + ["power", "atan2", "floor", "ceil"]
 )
-STRICT = frozenset([*COMPARISONS, *ARITHMETIC, *FLOAT_FUNCTIONS, *STRING_FUNCTIONS, "neg", "abs", "power", "atan2", "floor", "ceil"])
+STRICT = frozenset(
+    [
+        *COMPARISONS,
+        *ARITHMETIC,
+        *FLOAT_FUNCTIONS,
+        *STRING_FUNCTIONS,
+        "neg",
+        "abs",
+        "power",
+        "atan2",
+        "floor",
+        "ceil",
+    ]
+)
 """Operators that give NULL whenever an argument is NULL."""
 
 TRUE = Constant(True, BOOLEAN)

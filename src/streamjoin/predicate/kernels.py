@@ -49,7 +49,8 @@ class Kernels:
 def kernels_for(lowered: Lowered, stored: Side) -> Kernels:
     """Load (or compile, the first time on this machine) the kernels of a condition."""
     return Kernels(
-        _LazyKernel(scan_source(lowered, stored), "scan"), _LazyKernel(hash_source(lowered, stored), "hash_probe")
+        _LazyKernel(scan_source(lowered, stored), "scan"),
+        _LazyKernel(hash_source(lowered, stored), "hash_probe"),
     )
 
 
@@ -268,10 +269,16 @@ def cache_directory() -> Path:
     from .. import __version__
     from . import collect, ops_scalar
 
-    runtime = b"".join(Path(module.__file__).read_bytes() for module in (collect, ops_scalar))
-    stamp = hashlib.sha256(runtime + f"{__version__} {numba.__version__} {sys.version}".encode()).hexdigest()[:12]
+    runtime = b"".join(Path(str(module.__file__)).read_bytes() for module in (collect, ops_scalar))
+    stamp = hashlib.sha256(runtime + f"{__version__} {numba.__version__} {sys.version}".encode()).hexdigest()[
+        :12
+    ]
     chosen = os.environ.get("STREAMJOIN_CACHE_DIR")
-    base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamjoin"
+    base = (
+        Path(chosen)
+        if chosen
+        else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamjoin"
+    )
     directory = base / f"kernels-{stamp}"
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -281,7 +288,9 @@ def cache_directory() -> Path:
         if chosen:
             from ..errors import ArgumentError
 
-            raise ArgumentError(f"STREAMJOIN_CACHE_DIR: cannot write to {chosen!r}; name a writable directory") from None
+            raise ArgumentError(
+                f"STREAMJOIN_CACHE_DIR: cannot write to {chosen!r}; name a writable directory"
+            ) from None
         return Path(tempfile.mkdtemp(prefix="streamjoin-kernels-"))
 
 

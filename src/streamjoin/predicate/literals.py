@@ -14,8 +14,21 @@ from typing import Any
 from ..errors import PredicateError
 from .expr import Constant
 from .types import (
-    BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, INTERVAL, MAX_PRECISION, NULL, SMALLINT, STRING, TIMESTAMP,
-    TIMESTAMP_NTZ, TINYINT, Type,
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    INTERVAL,
+    MAX_PRECISION,
+    NULL,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    Type,
 )  # fmt: skip
 
 EPOCH = dt.date(1970, 1, 1)

@@ -14,7 +14,20 @@ import numpy as np
 
 from .emit import Emitter, NotEmittable, Value, dtype_of, limit_of
 from .encode import LONG_TEXT, Array, Domain, Mask, Mode, approximate, encode, text_words
-from .expr import COMPARISONS, MIRRORED, STRICT, Call, Cast, Column, Constant, Expr, Side, children, sides, walk
+from .expr import (
+    COMPARISONS,
+    MIRRORED,
+    STRICT,
+    Call,
+    Cast,
+    Column,
+    Constant,
+    Expr,
+    Side,
+    children,
+    sides,
+    walk,
+)
 from .plan import Plan
 from .types import BOOLEAN, STRING, Type
 from .vector import Frame, Program
@@ -97,7 +110,9 @@ class SideProgram:
         return SlotValues([np.ascontiguousarray(c) for c in columns], None if live.all() else live, long_text)
 
     @staticmethod
-    def _encoded(slot: Slot, frame: Frame, known: tuple[Array, Mask | None] | None) -> tuple[Array, Mask | None]:
+    def _encoded(
+        slot: Slot, frame: Frame, known: tuple[Array, Mask | None] | None
+    ) -> tuple[Array, Mask | None]:
         encoding = slot.encoding
         if encoding.domain in ("hash", "prefix"):
             return text_words(frame.text(slot.expr), encoding.domain)
@@ -212,7 +227,9 @@ class _PairEmitter(Emitter):
 
     def leaf(self, expr: Expr) -> Value | None:
         used = sides(expr)
-        if len(used) != 1 or (isinstance(expr, Cast) and expr.type.kind == "double" and expr.arg.type.kind == "float"):
+        if len(used) != 1 or (
+            isinstance(expr, Cast) and expr.type.kind == "double" and expr.arg.type.kind == "float"
+        ):
             return None
         (side,) = used
         code, valid = self._use(side, self.slot(side, expr, Encoding(), dtype_of(expr.type)))
@@ -357,34 +374,34 @@ def _domain(op: str, a: Expr, b: Expr) -> tuple[Domain, int, Side | None]:
     """The domain of a comparison, its decimal scale, and which side is at home in it if only one is."""
     if a.type == STRING:
         return ("hash" if op in ("eq", "ne") else "prefix"), 0, None
-    for domain in ("f32", "i32"):
-        home = [_at_home(x, domain) for x in (a, b)]  # type: ignore[arg-type]
-        if any(home) and not all(_small_or_number(x.type) for x in (a, b)):
+    numbers = all(x.type.is_numeric or _is_small(x.type) for x in (a, b))
+    narrow: tuple[Domain, ...] = ("f32", "i32") if numbers else ()
+    for domain in narrow:
+        home = [_at_home(x, domain) for x in (a, b)]
+        if not any(home) or (domain == "f32" and not (a.type.is_float and b.type.is_float)):
             continue
-        if domain == "f32" and any(home) and {x.type.kind for x in (a, b)} - {"float", "double"}:
-            continue
-        if domain == "f32" and any(home) and a.type.kind == "float":
-            return "f32", 0, None
         if all(home):
-            return domain, 0, "left"  # type: ignore[return-value]
-        if any(home) and op != "ne" and all(_encodable(x.type) for x in (a, b)):
-            return domain, 0, "left" if home[0] else "right"  # type: ignore[return-value]
+            return domain, 0, "left"
+        if op != "ne" and all(_encodable(x.type) for x in (a, b)):
+            return domain, 0, "left" if home[0] else "right"
     if a.type.is_float:
         return "f64", 0, None
     if "decimal" in (a.type.kind, b.type.kind):
         scale = max(a.type.scale, b.type.scale)
         finer = [x.type for x in (a, b) if x.type.scale == scale]
-        fits = all(_encodable(x.type) for x in (a, b)) and any(t.kind != "decimal" or t.precision <= 18 for t in finer)
+        fits = all(_encodable(x.type) for x in (a, b)) and any(
+            t.kind != "decimal" or t.precision <= 18 for t in finer
+        )
         return ("decimal", scale, None) if fits else ("approximate", 0, None)
     return "i64", 0, None
 
 
-def _small_or_number(type_: Type) -> bool:
-    return type_.is_numeric or _is_small(type_)
-
-
 def _encodable(type_: Type) -> bool:
     return type_.kind != "decimal" or type_.precision <= 18
+
+
+_FROM_ABOVE: dict[str, Mode] = {"lt": "below", "le": "floor", "gt": "above", "ge": "ceil"}
+_FROM_BELOW: dict[str, Mode] = {"lt": "above", "le": "ceil", "gt": "below", "ge": "floor"}
 
 
 def _closed(op: str, narrow: Side | None, domain: Domain) -> tuple[str, tuple[Mode, Mode]]:
@@ -395,12 +412,8 @@ def _closed(op: str, narrow: Side | None, domain: Domain) -> tuple[str, tuple[Mo
     if domain in ("prefix", "approximate"):
         return closed, ("exact", "exact")
     if narrow == "right":  # the left operand is rounded: seen from the right, l < r is r > l
-        mode: Mode = {"lt": "above", "le": "ceil", "gt": "below", "ge": "floor"}[op]  # type: ignore[assignment]
-        return closed, (mode, "exact")
-    mode = {"lt": "below", "le": "floor", "gt": "above", "ge": "ceil"}[op]  # type: ignore[assignment]
-    return closed, ("exact", mode)
+        return closed, (_FROM_BELOW[op], "exact")
+    return closed, ("exact", _FROM_ABOVE[op])
 
 
 __all__ = ["Lowered", "SideProgram", "Slot", "SlotValues", "lower"]
-
-

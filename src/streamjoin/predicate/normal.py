@@ -7,7 +7,16 @@ it is true after every NULL atom is replaced by false. So each atom may be compi
 from __future__ import annotations
 
 from .expr import (
-    COMPARISONS, NEGATED, UNKNOWN, Call, Constant, Expr, conjunction, conjuncts, disjunction, sides,
+    COMPARISONS,
+    NEGATED,
+    UNKNOWN,
+    Call,
+    Constant,
+    Expr,
+    conjunction,
+    conjuncts,
+    disjunction,
+    sides,
 )  # fmt: skip
 from .types import BOOLEAN, STRING
 

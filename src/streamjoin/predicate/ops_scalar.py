@@ -9,16 +9,8 @@ import math
 
 import numpy as np
 from numba import njit
-from numpy import (
-    bool_ as b1,
-    float32 as f32,
-    float64 as f64,
-    int8 as i8,
-    int16 as i16,
-    int32 as i32,
-    int64 as i64,
-)
 
+b1, i8, i16, i32, i64, f32, f64 = np.bool_, np.int8, np.int16, np.int32, np.int64, np.float32, np.float64
 NAN, INF, INT64_MIN = np.nan, np.inf, np.iinfo(np.int64).min
 INT64_MAX, INT32_MIN, INT32_MAX = np.iinfo(np.int64).max, np.iinfo(np.int32).min, np.iinfo(np.int32).max
 
@@ -135,6 +127,3 @@ def power(a, b):
     if (abs(a) == 1.0) & ((b != b) | (abs(b) == INF)):
         return NAN
     return math.pow(a, b)
-
-
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("annotations", "math", "np", "njit")]

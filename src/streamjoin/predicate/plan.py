@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from itertools import product
 
 from .expr import (
-    COMPARISONS, MIRRORED, Call, Column, Constant, Expr, Side, conjunction, conjuncts, other, sides,
+    COMPARISONS,
+    MIRRORED,
+    Call, Cast,
+    Column,
+    Constant,
+    Expr,
+    Side,
+    conjunction,
+    conjuncts,
+    other,
+    sides,
 )  # fmt: skip
 from .normal import normalise
 from .types import BOOLEAN, Type
@@ -57,7 +67,7 @@ class Band:
 
     @property
     def kind(self) -> str:
-        """"band" where every interval is bounded on both sides, else "range"."""
+        """ "band" where every interval is bounded on both sides, else "range"."""
         bounded = all(i.low is not None and i.high is not None for i in self.intervals)
         return "band" if bounded else "range"
 
@@ -78,7 +88,7 @@ class Plan:
     def band_of(self, stored: Side) -> Band | None:
         """The most selective-looking band for probing the stored side: bands before one-sided ranges."""
         candidates = [band for band in self.bands if band.stored == stored]
-        return min(candidates, key=lambda b: (b.kind != "band", len(b.intervals)), default=None)
+        return min(candidates, key=lambda b: (b.kind != "band", not b.exact, len(b.intervals)), default=None)
 
     @property
     def kind(self) -> str:
@@ -125,7 +135,9 @@ def _equality(term: Expr) -> Equality | None:
         split = _isolate(term, "left" if stored == "left" else "right")
         if split is not None:
             _, key, bound, exact = split
-            if exact or key.type.is_integer:  # modulo 2**n an equation may be rearranged, an inequality may not
+            # Modulo 2**n an equation may be rearranged, an inequality may not.
+            wraps = key.type.is_integer or key.type.is_timestamp or key.type.kind == "interval"
+            if exact or (wraps and key.type == bound.type):
                 sides_ = (key, bound) if stored == "left" else (bound, key)
                 if sides(bound) and sides(key):
                     return Equality(*sides_, term)
@@ -202,7 +214,8 @@ def _bands(terms: list[Expr], stored: Side) -> tuple[Band, ...]:
             else:
                 found[key] = (constraint, [term])
     return tuple(
-        Band(stored, key, intervals, exact, tuple(sources)) for key, ((intervals, exact), sources) in found.items()
+        Band(stored, key, intervals, exact, tuple(sources))
+        for key, ((intervals, exact), sources) in found.items()
     )
 
 
@@ -211,20 +224,25 @@ def _constraints(term: Expr, stored: Side) -> dict[Expr, Constraint]:
     if not isinstance(term, Call):
         return {}
     if term.op == "and":
+        parts = [_constraints(part, stored) for part in term.args]
         merged: dict[Expr, Constraint] = {}
-        for part in term.args:
-            for key, constraint in _constraints(part, stored).items():
+        for part in parts:
+            for key, constraint in part.items():
                 both = _intersect(merged[key], constraint) if key in merged else constraint
-                if both is not None:
-                    merged[key] = both
-        # A branch is covered by its key only if nothing else is asked of the pair.
-        whole = len(merged) == 1 and all(len(_constraints(part, stored)) == 1 for part in term.args)
-        return {key: (intervals, exact and whole) for key, (intervals, exact) in merged.items()}
+                merged[key] = (merged[key][0], False) if both is None else both
+        # A branch is covered by a key only if every part of it asks for nothing but that key.
+        return {
+            key: (intervals, exact and all(key in part for part in parts))
+            for key, (intervals, exact) in merged.items()
+        }
     if term.op == "or":
         branches = [_constraints(part, stored) for part in term.args]
         shared = [key for key in branches[0] if all(key in branch for branch in branches[1:])]
         return {
-            key: (tuple(i for branch in branches for i in branch[key][0]), all(branch[key][1] for branch in branches))
+            key: (
+                tuple(i for branch in branches for i in branch[key][0]),
+                all(branch[key][1] for branch in branches),
+            )
             for key in shared
             if sum(len(branch[key][0]) for branch in branches) <= MAX_INTERVALS
         }
@@ -234,21 +252,60 @@ def _constraints(term: Expr, stored: Side) -> dict[Expr, Constraint]:
 
 
 def _comparison(term: Call, stored: Side) -> dict[Expr, Constraint]:
-    for magnitude, bound, op in ((*term.args, term.op), (*term.args[::-1], MIRRORED[term.op])):
+    a, b = (_widened(arg) if len(sides(arg)) == 2 else arg for arg in term.args)
+    for magnitude, bound, op in ((a, b, term.op), (b, a, MIRRORED[term.op])):
         if isinstance(magnitude, Call) and magnitude.op == "abs" and len(sides(magnitude)) == 2 and op != "ne":
             return _absolute(magnitude.args[0], bound, op, stored)
-    split = _isolate(term, stored)
+    split = _isolate(Call(term.op, (a, b), BOOLEAN), stored)
     if split is None:
         return {}
-    op, key, bound, exact = split
-    interval = {
-        "eq": Interval(bound, True, bound, True),
-        "lt": Interval(high=bound, high_closed=False),
-        "le": Interval(high=bound),
-        "gt": Interval(low=bound, low_closed=False),
-        "ge": Interval(low=bound),
-    }.get(op)
-    return {} if interval is None else {key: ((interval,), exact)}
+    found = {}
+    for op, key, bound, exact in (split, _bare(*split[:3], stored)):
+        interval = {
+            "eq": Interval(bound, True, bound, True),
+            "lt": Interval(high=bound, high_closed=False),
+            "le": Interval(high=bound),
+            "gt": Interval(low=bound, low_closed=False),
+            "ge": Interval(low=bound),
+        }.get(op)
+        if interval is not None:
+            found.setdefault(key, ((interval,), exact))
+    return found
+
+
+def _bare(op: str, key: Expr, bound: Expr, stored: Side) -> tuple[str, Expr, Expr, bool]:
+    """The same comparison with the constants on the bound's side: r.a - 10 <= l.x and r.a + 10 >= l.x share a key."""
+    terms = _summands(_widened(key), 1)
+    own = [(t, s) for t, s in terms if sides(t)]
+    moved = [(bound, 1), *((t, -s) for t, s in terms if not sides(t))]
+    if own and all(sign < 0 for _, sign in own):
+        own, moved, op = [(t, -s) for t, s in own], [(t, -s) for t, s in moved], MIRRORED[op]
+    new_key, new_bound = _sum([(_widened(t), s) for t, s in own]), _sum(moved)
+    if new_key is None or new_bound is None:
+        return op, key, bound, False
+    return op, new_key, new_bound, False
+
+
+def _summands(expr: Expr, sign: int) -> list[tuple[Expr, int]]:
+    """The summands of a one-sided expression, as far as some of them are constants."""
+    if isinstance(expr, Call) and expr.op in ("add", "sub") and any(isinstance(arg, Constant) for arg in expr.args):
+        second = sign if expr.op == "add" else -sign
+        return [*_summands(expr.args[0], sign), *_summands(expr.args[1], second)]
+    return [(expr, sign)]
+
+
+def _widened(expr: Expr) -> Expr:
+    """What a conversion between numbers that keeps order and every value was applied to."""
+    lossless = {
+        "bigint": ("tinyint", "smallint", "int"),
+        "double": ("tinyint", "smallint", "int", "float"),
+        "float": ("tinyint", "smallint"),
+        "int": ("tinyint", "smallint"),
+        "smallint": ("tinyint",),
+    }
+    while isinstance(expr, Cast) and expr.arg.type.kind in lossless.get(expr.type.kind, ()):
+        expr = expr.arg
+    return expr
 
 
 def _absolute(inner: Expr, bound: Expr, op: str, stored: Side) -> dict[Expr, Constraint]:
@@ -292,10 +349,18 @@ def _tighter(x: Interval, y: Interval) -> Interval | None:
     """The intersection of two intervals: of two bounds the stricter, decided per probing tuple."""
     low = _strictest("greatest", x.low, y.low)
     high = _strictest("least", x.high, y.high)
-    if (low is None) != (x.low is None and y.low is None) or (high is None) != (x.high is None and y.high is None):
+    if (low is None) != (x.low is None and y.low is None) or (high is None) != (
+        x.high is None and y.high is None
+    ):
         return None
-    low_closed = x.low_closed and y.low_closed if x.low is None or y.low is None else x.low_closed or y.low_closed
-    high_closed = x.high_closed and y.high_closed if x.high is None or y.high is None else x.high_closed or y.high_closed
+    low_closed = (
+        x.low_closed and y.low_closed if x.low is None or y.low is None else x.low_closed or y.low_closed
+    )
+    high_closed = (
+        x.high_closed and y.high_closed
+        if x.high is None or y.high is None
+        else x.high_closed or y.high_closed
+    )
     return Interval(low, low_closed, high, high_closed)
 
 

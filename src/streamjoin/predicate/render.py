@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from decimal import Decimal
 from typing import Any
 
 from .expr import ARITHMETIC, COMPARISONS, Call, Cast, Column, Constant, Expr
-from .types import TICKS_PER_DAY, Type
+from .types import STRING, TICKS_PER_DAY, Type
 from .values import cast
-from .types import STRING
 
-_BINDING = {"or": 1, "and": 2, "not": 3, **dict.fromkeys(COMPARISONS, 4), "in": 4, "add": 5, "sub": 5, "neg": 7}
+_BINDING = {
+    "or": 1,
+    "and": 2,
+    "not": 3,
+    **dict.fromkeys(COMPARISONS, 4),
+    "in": 4,
+    "add": 5,
+    "sub": 5,
+    "neg": 7,
+}
 _ATOM = 9
 
 

@@ -21,10 +21,19 @@ from sqlglot.tokens import Token, TokenType
 from ..errors import PredicateError
 from .columns import MISSING, between, is_truth, membership, negative, repeatable, same, shown
 from .expr import (
-    COMPARISONS, FALSE, FLOAT_FUNCTIONS, TRUE, Call, Cast, Column, Constant, Expr, conjunction, disjunction,
+    FALSE,
+    FLOAT_FUNCTIONS,
+    TRUE,
+    Call,
+    Cast,
+    Column,
+    Constant,
+    Expr,
+    conjunction,
+    disjunction,
 )  # fmt: skip
 from .literals import constant, decimal_constant, integer, parse_date, parse_timestamp
-from .types import BIGINT, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, from_name
+from .types import DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, from_name
 
 MAX_CHARACTERS = 1_000_000
 MAX_NESTING = 200

@@ -32,7 +32,11 @@ class Batch:
     def slice(self, start: int, stop: int) -> Batch:
         cut = slice(start, stop)
         return Batch(
-            self.row[cut], self.coordinate[cut], self.low[cut], self.high[cut], [slot[cut] for slot in self.slots]
+            self.row[cut],
+            self.coordinate[cut],
+            self.low[cut],
+            self.high[cut],
+            [slot[cut] for slot in self.slots],
         )
 
 

@@ -15,7 +15,6 @@ from ..predicate.kernels import BLOCK
 from .batch import Array, Batch, PairSink
 
 
-
 class Columns:
     """The stored tuples of a subwindow, column by column, and each block's range of coordinates."""
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from ..predicate.expr import Side, other
 from ..store import Batch, Chain, Index, PairSink
 from ..store.batch import Rows
-
-import numpy as np
 
 
 class ThreeStep:

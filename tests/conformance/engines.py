@@ -1,0 +1,58 @@
+"""What the conformance suite runs over: one line here, and every case, window and order is checked with it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from streamjoin.predicate import Plan
+from streamjoin.window import CountWindow, TimeWindow, Window
+
+
+class Engine(NamedTuple):
+    """One way to run a join. `needs` names what the predicate must offer: "", "equality" or "band"."""
+
+    algorithm: str
+    index: str
+    needs: str = ""
+    workers: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.algorithm}-{self.index}" + (f"-{self.workers}" if self.workers else "")
+
+    def can_run(self, plan: Plan) -> bool:
+        offers = {"": True, "equality": bool(plan.equalities), "band": bool(plan.bands)}
+        return offers[self.needs]
+
+
+ENGINES = [
+    Engine("three-step", "scan"),
+    Engine("three-step", "hash", needs="equality"),
+]
+
+
+class Windows(NamedTuple):
+    """Windows of both sides, time windows counted in the case's own steps; `time` is False without a time column."""
+
+    left: Window
+    right: Window
+    time: bool = True
+
+
+WINDOWS = {
+    "time": Windows(TimeWindow(12), TimeWindow(12)),
+    "time-uneven": Windows(TimeWindow(3), TimeWindow(40)),
+    "time-1": Windows(TimeWindow(1), TimeWindow(1)),
+    "count": Windows(CountWindow(9), CountWindow(9)),
+    "count-uneven": Windows(CountWindow(2), CountWindow(30)),
+    "count-1": Windows(CountWindow(1), CountWindow(1)),
+    "time-count": Windows(TimeWindow(10), CountWindow(5)),
+    "count-time": Windows(CountWindow(5), TimeWindow(10)),
+    "count-time-1": Windows(CountWindow(1), TimeWindow(1)),
+    "no-time": Windows(CountWindow(8), CountWindow(8), time=False),
+    "no-time-uneven": Windows(CountWindow(1), CountWindow(25), time=False),
+}
+
+ORDERS = ("none", "punctuated", "sorted")
+HOWS = ("inner", "left", "right", "full", "semi", "anti")
+SIZES: dict[str, int | None] = {"1": 1, "7": 7, "64": 64, "whole": 1_000_000, "random": None}
+"""Rows per push; None: random cuts, some of them empty."""
