@@ -31,6 +31,7 @@ from .predicate.lower import Lowered, SlotValues, lower
 from .predicate.recheck import Recheck
 from .predicate.vector import Frame
 from .store import HashIndex, ScanIndex
+from .store.batch import Decide
 from .topology import Topology
 from .topology.three_step import ThreeStep
 from .window import Duration, TimeWindow, Window
@@ -81,8 +82,8 @@ class WindowJoin:
         self.plan = plan
         self._lowered = lower(plan)
         self._schema = result_schema(schemas["left"], schemas["right"], how)
-        self._recheck = Recheck(self._lowered)
         self._payload: dict[Side, Payload] = {side: Payload(schemas[side]) for side in SIDES}
+        self._recheck = Recheck(self._lowered, self._payload)
         self._progress = Progress(self.options.lateness)
         self._push_order = PushOrder()
         self._front: Front = (
@@ -90,7 +91,7 @@ class WindowJoin:
             if self.options.needs_order
             else AsFound(self.options.windows, self._progress)
         )
-        self._topology = make_topology(self.options, self._lowered)
+        self._topology = make_topology(self.options, self._lowered, self._recheck)
         self._results = Results(self.options)
         self._late: dict[Side, list[pa.Table]] = {"left": [], "right": []}
         self._counts: dict[Side, dict[str, int]] = {side: {"in": 0, "late": 0} for side in SIDES}
@@ -187,8 +188,9 @@ class WindowJoin:
         """Release everything; results that were not polled are gone."""
         self._state = "closed"
         self._results = Results(self.options)
-        self._payload = {side: Payload(self._payload[side].schema) for side in SIDES}
-        self._topology = make_topology(self.options, self._lowered)
+        for side in SIDES:
+            self._payload[side] = Payload(self._payload[side].schema)
+        self._topology = make_topology(self.options, self._lowered, self._recheck)
 
     def __enter__(self) -> Self:
         return self
@@ -260,7 +262,7 @@ class WindowJoin:
         if step is None:
             return 0
         before = len(self._results)
-        left, right = self._recheck(*self._topology.step(step.batches), self._payload)
+        left, right = self._topology.step(step.batches)
         self._results.add(step, left, right, self._times)
         for side in SIDES:
             floor = self._front.floor(side)
@@ -319,7 +321,7 @@ def join(
         return running.finish()
 
 
-def make_topology(options: Options, lowered: Lowered) -> Topology:
+def make_topology(options: Options, lowered: Lowered, decide: Decide) -> Topology:
     """The algorithm and index that the options name."""
 
     def maker(side: Side) -> Any:
@@ -331,4 +333,4 @@ def make_topology(options: Options, lowered: Lowered) -> Topology:
             return lambda capacity: HashIndex(capacity, dtypes, kernels.hash_probe, key, probing)
         return lambda capacity: ScanIndex(capacity, dtypes, kernels.scan)
 
-    return ThreeStep({side: maker(side) for side in SIDES})
+    return ThreeStep({side: maker(side) for side in SIDES}, decide)

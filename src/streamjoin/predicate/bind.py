@@ -111,7 +111,10 @@ class _Binder:
             case Cast(arg, type_):
                 return explicit_cast(self.bind(arg), type_)
             case Call(op, args):
-                return fold(typed_call(op, tuple(self.bind(arg) for arg in args)))
+                bound = tuple(self.bind(arg) for arg in args)
+                if op in ARITHMETIC and any(arg.type.kind == "decimal" for arg in bound):
+                    bound = tuple(map(_spelt_out, args, bound))
+                return fold(typed_call(op, bound))
 
     def column(self, column: Column) -> Column:
         name, side = column.name, column.side
@@ -222,7 +225,8 @@ def comparable(op: str, a: Expr, b: Expr) -> tuple[Expr, Expr]:
         if "string" in (a.type.kind, b.type.kind):
             wanted = "text is compared with text only; use CAST, such as CAST(l.s AS int)"
         raise mismatch(op, (a, b), wanted)
-    if type_.kind == "decimal":  # integers and decimals of any scale compare exactly as they are
+    if type_.kind == "decimal" and type_.scale == max(a.type.scale, b.type.scale):
+        # Integers and decimals compare exactly as they are, unless 38 digits cannot hold both: then Spark rounds.
         return (cast(a, type_) if a.type == NULL else a), (cast(b, type_) if b.type == NULL else b)
     return cast(a, type_), cast(b, type_)
 
@@ -231,12 +235,12 @@ def read_literal(expr: Expr, beside: Type) -> Expr:
     """A text literal beside a date or timestamp is read as one."""
     if not (isinstance(expr, Constant) and expr.type == STRING and (beside == DATE or beside.is_timestamp)):
         return expr
-    ticks = parse_timestamp(expr.value, beside.unit)
-    if ticks is None:
-        raise PredicateError(f"on: {expr.value!r} is not a {beside}; write it like '2026-01-31 12:30:00'")
-    if beside == DATE and (day := parse_date(expr.value)) is not None and len(expr.value.strip()) <= 10:
-        return Constant(day, DATE)
-    return Constant(ticks, Type("timestamp_ntz", unit=beside.unit) if beside == DATE else beside)
+    zoned = beside.kind == "timestamp"
+    value = parse_date(expr.value) if beside == DATE else parse_timestamp(expr.value, beside.unit, zoned)
+    if value is None:
+        example = "2026-01-31" if beside == DATE else "2026-01-31 12:30:00"
+        raise PredicateError(f"on: {expr.value!r} is not a {beside}; write it like '{example}'")
+    return Constant(value, beside)
 
 
 def membership(value: Expr, items: tuple[Expr, ...]) -> Expr:
@@ -267,9 +271,15 @@ def arithmetic(op: str, a: Expr, b: Expr) -> Expr:
     return Call(op, (a, b), decimal_result(op, _digits(a), _digits(b)))
 
 
+def _spelt_out(written: Expr, bound: Expr) -> Expr:
+    """An integer that a constant expression came to has all its type's digits; see `_digits`."""
+    computed = isinstance(bound, Constant) and bound.type.is_integer and not isinstance(written, Constant)
+    return cast(bound, as_decimal(bound.type)) if computed else bound
+
+
 def _digits(expr: Expr) -> Type:
-    """An operand's decimal type; an integer literal counts only the digits it has."""
-    if isinstance(expr, Constant) and expr.type.is_integer and expr.value is not None:
+    """An operand's decimal type; an integer literal (but not a tinyint) counts only the digits it has."""
+    if isinstance(expr, Constant) and expr.type.kind in ("smallint", "int", "bigint") and expr.value is not None:
         return Type("decimal", len(str(abs(expr.value))), 0)
     return as_decimal(expr.type)
 
@@ -308,7 +318,7 @@ def time_arithmetic(op: str, a: Expr, b: Expr) -> Expr:
         type_ = Type("interval", unit=finest(a.type, b.type))
         return Call(op, (cast(a, type_), cast(b, type_)), type_)
     if kinds[1] == "interval" and (a.type.is_timestamp or kinds[0] == "date"):
-        moment = Type("timestamp_ntz" if kinds[0] == "date" else a.type.kind, unit=finest(a.type, b.type))
+        moment = Type("timestamp" if kinds[0] == "date" else a.type.kind, unit=finest(a.type, b.type))
         return Call(op, (cast(a, moment), cast(b, Type("interval", unit=moment.unit))), moment)
     moment_ = common_type(a.type, b.type)
     if op == "sub" and moment_ is not None and (moment_.is_timestamp or moment_ == DATE):
@@ -352,10 +362,12 @@ def choice(op: str, args: tuple[Expr, ...]) -> Expr:
 
 def rounding(op: str, arg: Expr) -> Expr:
     if arg.type.is_integer:
-        return arg
+        return cast(arg, BIGINT)
     if arg.type.is_float:
         return Call(op, (cast(arg, DOUBLE),), BIGINT)
     if arg.type.kind == "decimal":
+        if arg.type.scale == 0:
+            return arg
         return Call(op, (arg,), decimal(arg.type.precision - arg.type.scale + 1, 0))
     raise mismatch(op, (arg,), "it takes a number")
 

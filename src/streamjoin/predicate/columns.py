@@ -44,8 +44,8 @@ class ColumnExpr:
 
     def __bool__(self) -> bool:
         raise PredicateError(
-            "on: a column expression is neither true nor false before it meets data; combine conditions with &, | and ~ "
-            "instead of and, or and not, put parentheses around each, and write a < x < b as .between() or with &, "
+            "on: a column expression is neither true nor false before it meets data; combine conditions with &, | "
+            "and ~ instead of and, or and not, put parentheses around each, write a < x < b as .between() or with &, "
             "x in (...) as .isin()"
         )
 
@@ -150,7 +150,7 @@ class ColumnExpr:
         """Whether the value is one of the items: `isin(1, 2)` or `isin([1, 2])`. None means NULL, as in SQL."""
         if len(items) == 1 and not isinstance(items[0], (str, ColumnExpr)) and isinstance(items[0], Iterable):
             items = tuple(elements(items[0]))
-        return ColumnExpr(membership(self.expr, [MISSING if item is None else _operand(item) for item in items]))
+        return ColumnExpr(membership(self.expr, [_value(item) for item in items]))
 
     def is_null(self) -> ColumnExpr:
         return self._with("isnull")
@@ -163,7 +163,7 @@ class ColumnExpr:
 
     def eq_missing(self, other: Any) -> ColumnExpr:
         """Equality in which NULL equals NULL; true or false, never NULL (SQL: <=>)."""
-        return ColumnExpr(same(self.expr, MISSING if other is None else _operand(other)))
+        return ColumnExpr(same(self.expr, _value(other)))
 
     def cast(self, to: Any) -> ColumnExpr:
         """Convert to a SQL type name such as "bigint", a pyarrow DataType, or Python's int, float, str or bool."""
@@ -224,8 +224,8 @@ def col(name: str) -> ColumnExpr:
         raise PredicateError(
             f"on: col() was given {shown(name)}; write col('l.x') or col('x'), and col('l.`a.b`') if the name has dots"
         )
-    table, column = (part and (part[1:-1].replace("``", "`") if part[0] == "`" else part) for part in match.groups())
-    return ColumnExpr(Column(column, table))
+    table, column = match.groups()
+    return ColumnExpr(Column(_unquoted(column), table and _unquoted(table)))
 
 
 def lit(value: Any) -> ColumnExpr:
@@ -246,9 +246,13 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name[0] == "`" else name
+
+
 def _operand(value: Any) -> Expr:
     if value is None:
-        raise PredicateError("on: None is equal to nothing; use .is_null(), .is_not_null() or .eq_missing(), or lit(None)")
+        raise PredicateError("on: None compares with nothing; use .is_null(), .eq_missing(None), or lit(None)")
     return _value(value)
 
 
@@ -279,7 +283,7 @@ def elements(items: Iterable[Any]) -> Sequence[Any]:
 def repeatable(expr: Expr, limit: int = MAX_REPEATED) -> Expr:
     """The expression, if it is small enough to stand in several places of a tree."""
     if sum(1 for _ in islice(walk(expr), limit + 1)) > limit:
-        raise PredicateError(f"on: the predicate is nested too deeply: an operand over {limit} terms is used repeatedly")
+        raise PredicateError(f"on: the predicate is nested too deeply: a part of over {limit} terms is repeated")
     return expr
 
 

@@ -149,7 +149,7 @@ class Emitter:
             return self._named(self.compare(op, *values), valid, BOOLEAN)
         if op == "in":
             tests = [f"({self.compare('eq', first, item)})" for item in values[1:]]
-            return self._named(" | ".join(tests), valid, BOOLEAN)
+            return self._named(self.chain("|", tests), valid, BOOLEAN)
         if op == "not":
             return self._named(f"not_({first.code})", valid, BOOLEAN)
         if op in ("neg", "abs"):
@@ -160,8 +160,10 @@ class Emitter:
                 safe = self.name(f"pick({positive}, {first.code}, f64(1.0))")
                 return self._named(f"ln({safe})", both_valid(valid, positive), type_)
             return self._named(f"{op}({first.code})", valid, type_)
-        if op in ("power", "atan2"):
-            return self._named(f"{op}({first.code}, {values[1].code})", valid, type_)
+        if op == "power":
+            return self._named(f"power({first.code}, {values[1].code})", valid, type_)
+        if op == "atan2":
+            return self._named(f"atan2({first.code} + f64(0.0), {values[1].code} + f64(0.0))", valid, type_)
         if op in ("floor", "ceil"):
             if first.type.kind == "decimal":
                 unit = 10**first.type.scale
@@ -203,17 +205,21 @@ class Emitter:
     def _logic(self, op: str, values: list[Value]) -> Value:
         """Kleene's AND and OR."""
         if all(value.valid is None for value in values):
-            return self._named("(" + (" & " if op == "and" else " | ").join(v.code for v in values) + ")", None, BOOLEAN)
+            return self._named(self.chain("&" if op == "and" else "|", [v.code for v in values]), None, BOOLEAN)
         true = [self.name(value.truth) for value in values]
         false = [
             self.name(f"not_({v.code})" if v.valid is None else f"(not_({v.code}) & {v.valid})") for v in values
         ]
-        if op == "and":
-            is_true, is_false = "(" + " & ".join(true) + ")", "(" + " | ".join(false) + ")"
-        else:
-            is_true, is_false = "(" + " | ".join(true) + ")", "(" + " & ".join(false) + ")"
-        code = self.name(is_true)
-        return self._named(code, f"({code} | {self.name(is_false)})", BOOLEAN)
+        code = self.name(self.chain("&" if op == "and" else "|", true))
+        is_false = self.name(self.chain("|" if op == "and" else "&", false))
+        return self._named(code, f"({code} | {is_false})", BOOLEAN)
+
+    def chain(self, symbol: str, codes: list[str]) -> str:
+        """Terms joined by & or |; a long chain in steps, since Python nests `a | b | c` one level per term."""
+        while len(codes) > 50:
+            steps = [codes[i : i + 50] for i in range(0, len(codes), 50)]
+            codes = [self.name(self.chain(symbol, step)) for step in steps]
+        return codes[0] if len(codes) == 1 else "(" + f" {symbol} ".join(codes) + ")"
 
     def _pick(self, condition: str, yes: Value, no: Value, type_: Type) -> Value:
         code = self.name(f"pick({condition}, {yes.code}, {no.code})")
@@ -310,11 +316,11 @@ class Emitter:
         elif target.kind == "date":
             code = f"floordiv({code}, i64({TICKS_PER_DAY[source.unit]}))"
         elif source.kind == "date":
-            code = f"i64({code}) * i64({TICKS_PER_DAY[target.unit]})"
+            code = f"times(i64({code}), i64({TICKS_PER_DAY[target.unit]}))"
         elif source.is_integer:
-            code = f"i64({code}) * i64({10**6 if target.unit == 'us' else 10**9})"
+            code = f"times(i64({code}), i64({TICKS_PER_DAY[target.unit] // 86_400}))"
         elif source.unit != target.unit:
-            code = f"times1000({code})" if target.unit == "ns" else f"floordiv({code}, i64(1000))"
+            code = f"times({code}, i64(1000))" if target.unit == "ns" else f"floordiv({code}, i64(1000))"
         return self._named(f"{convert}({code})", value.valid, target)
 
     def _cast_to_decimal(self, value: Value, target: Type) -> Value:

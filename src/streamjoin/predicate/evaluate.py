@@ -125,7 +125,7 @@ def _strict(op: str, args: tuple[Expr, ...], type_: Type) -> Callable[..., Any]:
     if op == "power":
         return v.power
     if op == "atan2":
-        return math.atan2
+        return lambda a, b: math.atan2(a + 0.0, b + 0.0)  # as Spark does: zero has no sign here
     if op in ("floor", "ceil"):
         return _rounding(op, types[0], type_)
     if op in ("add", "sub", "mul", "div", "intdiv", "rem", "floordiv", "floormod"):

@@ -8,7 +8,7 @@ user wrote and no types. `bind.bind` turns it into a *bound* one: every column k
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from .types import BOOLEAN, NULL, Type
@@ -55,6 +55,14 @@ class Call:
     op: str
     args: tuple[Expr, ...]
     type: Type = NULL
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.op, self.args, self.type)))
+
+    def __hash__(self) -> int:
+        """Computed once: trees are looked up often, and some are large."""
+        return self._hash
 
 
 Expr = Column | Constant | Cast | Call
@@ -151,10 +159,10 @@ def _nary(op: str, terms: Iterable[Expr], neutral: Expr, absorbing: Expr) -> Exp
     flat: dict[Expr, None] = {}
     for term in terms:
         for part in term.args if isinstance(term, Call) and term.op == op else (term,):
-            if part == absorbing:
-                return absorbing
             if part != neutral:
                 flat[part] = None
+    if absorbing in flat and all(part.type == BOOLEAN for part in flat):  # an unbound term has yet to be checked
+        return absorbing
     if not flat:
         return neutral
     return next(iter(flat)) if len(flat) == 1 else Call(op, tuple(flat), BOOLEAN)

@@ -29,6 +29,9 @@ BLOCK = 1024
 TILE = 4
 """Probing tuples that are held in registers against one slice."""
 
+LONG_CONDITION = 10
+"""A condition of more operations than this is evaluated once per slice, without looking for hits first."""
+
 _HEADER = '''"""A kernel that streamjoin generated."""
 import numpy as np
 from numba import njit
@@ -126,6 +129,8 @@ class _Filter:
                 parts.append(self._band(text, test, partner))
         if self.needs_lines:
             parts.append(lowered.others)
+        # The filter repeats the condition five times over, and compiling takes longer than linearly in its size.
+        self.worthwhile = len(lowered.lines) + len(lowered.tests) <= LONG_CONDITION
         self.condition = " & ".join(parts) or "True"
 
     def _band(self, text: _Text, a: Test, b: Test) -> str:
@@ -164,6 +169,8 @@ def scan_source(lowered: Lowered, stored: Side) -> str:
     quick = _Filter(text)
 
     def search(lanes: int) -> str:
+        if not quick.worthwhile:
+            return f"{' ' * 16}hit = True\n"
         names = [str(lane) for lane in range(lanes)]
         setup = "".join(text.load(n, f"first + {n}", 16) for n in names)
         setup += "".join(f"{' ' * 16}{quick.lane(text, line, n)}\n" for n in names for line in quick.setup)
@@ -305,7 +312,8 @@ def load(source: str, name: str) -> Kernel:
             file.write(source)
         os.replace(temporary, path)
     spec = importlib.util.spec_from_file_location(f"streamjoin_kernel_{name}_{digest}", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

@@ -32,6 +32,10 @@ from .types import (
 )  # fmt: skip
 
 EPOCH = dt.date(1970, 1, 1)
+BLANKS = "".join(map(chr, range(33))) + "\x7f"
+"""What a cast of text passes over at both ends: ASCII blanks and control characters."""
+DAYS_OF_400_YEARS = 146_097
+_YEAR_2000 = (dt.date(2000, 1, 1) - EPOCH).days
 _MICROSECOND = dt.timedelta(microseconds=1)
 _NUMPY_KINDS = {
     "int8": TINYINT, "int16": SMALLINT, "int32": INT, "int64": BIGINT, "uint8": SMALLINT, "uint16": INT,
@@ -95,40 +99,61 @@ def decimal_constant(value: Decimal) -> Constant:
     return Constant(-unscaled if sign else unscaled, Type("decimal", precision, scale))
 
 
-def parse_date(text: str) -> int | None:
-    """Days since 1970-01-01, or None where Spark's CAST(text AS DATE) gives NULL."""
-    match = re.fullmatch(r"(\d{4,5})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", text.strip())
-    if not match:
-        return None
+def days_of(year: int, month: int, day: int) -> int | None:
+    """Days since 1970-01-01 in the Gregorian calendar of any year, or None where there is no such day."""
+    cycles = (year - 2000) // 400  # after 400 years the calendar repeats
     try:
-        return (dt.date(int(match[1]), int(match[2] or 1), int(match[3] or 1)) - EPOCH).days
+        return (dt.date(year - 400 * cycles, month, day) - EPOCH).days + cycles * DAYS_OF_400_YEARS
     except ValueError:
         return None
 
 
+def date_text(days: int) -> str:
+    """A date as Spark prints it, also before year 1 and after 9999."""
+    cycles, rest = divmod(days - _YEAR_2000, DAYS_OF_400_YEARS)
+    date = EPOCH + dt.timedelta(days=_YEAR_2000 + rest)
+    year = date.year + 400 * cycles
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04}-{date.month:02}-{date.day:02}"
+
+
+_DAY = r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})"
+_DATE = re.compile(_DAY + r"(?:[ T].*)?)?)?", re.ASCII | re.DOTALL)
 _TIMESTAMP = re.compile(
-    r"(\d{4,5})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?)?)?"
-    r"\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?"
+    _DAY + r"(?:[ T](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?"
+    r"(?:\s*(?:Z|(?:UTC|GMT|UT)?(?:([+-])(\d{1,2})(?::?(\d{1,2}))?(?::?(\d{2}))?)?))?)?)?)?)?)?",
+    re.ASCII,
 )
 
 
-def parse_timestamp(text: str, unit: str = "us") -> int | None:
-    """Ticks since 1970-01-01 00:00 UTC, or None where Spark's CAST(text AS TIMESTAMP) gives NULL."""
-    match = _TIMESTAMP.fullmatch(text.strip())
+def parse_date(text: str) -> int | None:
+    """Days since 1970-01-01, or None where Spark's CAST(text AS DATE) gives NULL."""
+    match = _DATE.fullmatch(text.strip(BLANKS))
+    days = match and days_of(int(match[1]), int(match[2] or 1), int(match[3] or 1))
+    return days if days is not None and -(2**31) <= days < 2**31 else None
+
+
+def parse_timestamp(text: str, unit: str = "us", zoned: bool = True) -> int | None:
+    """Ticks since 1970-01-01 00:00 UTC, or None where Spark's CAST(text AS TIMESTAMP) gives NULL.
+
+    Not `zoned` (TIMESTAMP_NTZ): an offset is passed over. Zones by name (Europe/Berlin) are not read. Nanoseconds,
+    which Spark does not have, stop at the ends of 64 bits.
+    """
+    match = _TIMESTAMP.fullmatch(text.strip(BLANKS))
     if not match:
         return None
-    year, month, day, hour, minute, second, fraction, zone = match.groups()
-    try:
-        days = (dt.date(int(year), int(month or 1), int(day or 1)) - EPOCH).days
-        clock = dt.time(int(hour or 0), int(minute or 0), int(second or 0))
-    except ValueError:
+    year, month, day, hour, minute, second = (int(part or 1 - (k > 2)) for k, part in enumerate(match.groups()[:6]))
+    fraction, sign, *offset = match.groups()[6:]
+    days = days_of(year, month, day)
+    east = [int(part or 0) for part in offset]
+    shift = east[0] * 3600 + east[1] * 60 + east[2]
+    if days is None or hour > 23 or max(minute, second, *east[1:]) > 59 or shift > 18 * 3600:
         return None
-    seconds = days * 86_400 + clock.hour * 3600 + clock.minute * 60 + clock.second
-    if zone and zone[0] in "+-":
-        hours, minutes = (zone[1:].split(":") + ["0"])[:2] if ":" in zone else (zone[1:3], zone[3:] or "0")
-        if int(hours) > 18 or int(minutes) > 59:
-            return None
-        offset = int(hours) * 3600 + int(minutes) * 60
-        seconds -= offset if zone[0] == "+" else -offset
+    seconds = days * 86_400 + hour * 3600 + minute * 60 + second
+    if zoned and sign:
+        seconds -= shift if sign == "+" else -shift
     digits = 9 if unit == "ns" else 6
-    return int(seconds * 10**digits) + int((fraction or "").ljust(digits, "0")[:digits])
+    ticks = seconds * 10**digits + int((fraction or "").ljust(digits, "0")[:digits])
+    if unit == "ns":
+        return max(-(2**63), min(2**63 - 1, ticks))
+    return ticks if -(2**63) <= ticks < 2**63 else None

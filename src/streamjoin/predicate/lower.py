@@ -32,7 +32,9 @@ from .plan import Plan
 from .types import BOOLEAN, STRING, Type
 from .vector import Frame, Program
 
-MAX_PAIR_TERMS = 400
+MAX_COMPARISONS = 32
+"""Comparisons between the streams that are compiled; a longer condition would take too long to compile, so what is
+beyond is rechecked column by column on the candidates that the rest lets through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +202,7 @@ class _PairEmitter(Emitter):
         self.tests: dict[str, Test] = {}
         self._top = False
         self._term: Expr | None = None
-        self._atoms = 0
+        self._comparisons = 0
 
     # -- slots ---------------------------------------------------------------------------------------------------
 
@@ -239,6 +241,10 @@ class _PairEmitter(Emitter):
 
     def term(self, term: Expr) -> str:
         """One condition that must be true for every matching pair."""
+        self._comparisons += sum(isinstance(n, Call) and n.op in COMPARISONS for n in walk(term))
+        if self._comparisons > MAX_COMPARISONS:
+            self.recheck[term] = None
+            return "True"
         self._term = term
         self._top = _is_strict(term)
         self._known.clear()
@@ -260,14 +266,6 @@ class _PairEmitter(Emitter):
             if expr.op == "case":
                 return self._case_truth(expr)
             if expr.op in COMPARISONS:
-                self._atoms += 1
-                if self._atoms > MAX_PAIR_TERMS:
-                    from ..errors import PredicateError
-
-                    raise PredicateError(
-                        f"on: the predicate compares the two streams in over {MAX_PAIR_TERMS} places; "
-                        "put long lists of conditions into a stream of their own"
-                    )
                 return self._comparison(expr)
         return self._undecided(expr)
 

@@ -70,7 +70,7 @@ def floormod(a, b):
 
 @inline
 def frem(a, b):
-    return math.fmod(a, b)
+    return np.fmod(a, b)
 
 
 @inline
@@ -80,7 +80,7 @@ def ffloordiv(a, b):
 
 @inline
 def ffloormod(a, b):
-    rest = math.fmod(f64(a), f64(b))
+    rest = np.fmod(f64(a), f64(b))
     return rest + b if (rest != 0) & ((rest < 0) != (b < 0)) else rest
 
 
@@ -113,12 +113,12 @@ def sat64(x):
 
 
 @inline
-def times1000(x):
-    """Microseconds to nanoseconds, stopping at the ends of 64 bits."""
-    edge = INT64_MAX // 1000
+def times(x, factor):
+    """To a finer unit of time, stopping at the ends of 64 bits."""
+    edge = INT64_MAX // factor
     if x > edge:
         return i64(INT64_MAX)
-    return i64(INT64_MIN) if x < -edge else i64(x * 1000)
+    return i64(INT64_MIN) if x < -edge else i64(x * factor)
 
 
 @inline

@@ -5,6 +5,7 @@ Operands are arrays or NumPy scalars; floating-point warnings are switched off a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +29,7 @@ f32, f64 = _converter(np.float32), _converter(np.float64)
 not_ = np.logical_not
 abs_ = np.abs
 isnan = np.isnan
-sqrt, floor, ceil, atan2 = np.sqrt, np.floor, np.ceil, np.arctan2
+sqrt, floor, ceil = np.sqrt, np.floor, np.ceil
 radians, degrees = np.radians, np.degrees
 
 
@@ -101,24 +102,22 @@ def sat64(x: Any) -> Any:
     return _saturated(x, np.int64)
 
 
-def times1000(x: Any) -> Any:
-    """Microseconds to nanoseconds, stopping at the ends of 64 bits."""
-    edge = np.iinfo(np.int64).max // 1000
-    return pick(x > edge, np.iinfo(np.int64).max, pick(x < -edge, np.iinfo(np.int64).min, x * np.int64(1000)))
+def times(x: Any, factor: Any) -> Any:
+    """To a finer unit of time, stopping at the ends of 64 bits."""
+    info = np.iinfo(np.int64)
+    edge = info.max // factor
+    return pick(x > edge, info.max, pick(x < -edge, info.min, x * factor))
 
 
-def _elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
+def _elementwise(function: Callable[..., Any], operands: int = 1) -> Callable[..., Any]:
     """Functions whose last bit differs between mathematical libraries: element by element through Python's own."""
-    vector = np.frompyfunc(function, 1, 1)
-    return lambda x: np.asarray(vector(x)).astype(np.float64)[()]
+    vector = np.frompyfunc(function, operands, 1)
+    return lambda *args: np.asarray(vector(*args)).astype(np.float64)[()]
 
 
 exp, ln, sin, cos, tan, asin, acos, atan = (
     _elementwise(lambda x, name=name: values.float_function(name, float(x)))
     for name in ("exp", "ln", "sin", "cos", "tan", "asin", "acos", "atan")
 )
-_power = np.frompyfunc(lambda a, b: values.power(float(a), float(b)), 2, 1)
-
-
-def power(a: Any, b: Any) -> Any:
-    return np.asarray(_power(a, b)).astype(np.float64)[()]
+atan2 = _elementwise(math.atan2, 2)
+power = _elementwise(lambda a, b: values.power(float(a), float(b)), 2)

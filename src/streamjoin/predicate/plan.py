@@ -13,7 +13,8 @@ from itertools import product
 from .expr import (
     COMPARISONS,
     MIRRORED,
-    Call, Cast,
+    Call,
+    Cast,
     Column,
     Constant,
     Expr,
@@ -182,6 +183,7 @@ def _sum(terms: list[tuple[Expr, int]]) -> Expr | None:
     from ..errors import PredicateError
     from .bind import fold, typed_call
 
+    terms = [_without_sign(t, s) for t, s in terms]
     positive = [t for t, s in terms if s > 0]
     negative = [t for t, s in terms if s < 0]
     try:
@@ -196,6 +198,17 @@ def _sum(terms: list[tuple[Expr, int]]) -> Expr | None:
     except PredicateError:
         return None
     return total
+
+
+def _without_sign(expr: Expr, sign: int) -> tuple[Expr, int]:
+    """x - (-3) as x + 3; adding and subtracting wrap and round alike."""
+    if isinstance(expr, Call) and expr.op == "neg":
+        return expr.args[0], -sign
+    if isinstance(expr, Constant) and (expr.type.is_numeric or expr.type.kind == "interval"):
+        value, type_ = expr.value, expr.type
+        if value is not None and value < 0 and not (type_.is_integer and value == -(2 ** (type_.bits - 1))):
+            return Constant(-value, type_), -sign
+    return expr, sign
 
 
 Constraint = tuple[tuple[Interval, ...], bool]
@@ -214,8 +227,7 @@ def _bands(terms: list[Expr], stored: Side) -> tuple[Band, ...]:
             else:
                 found[key] = (constraint, [term])
     return tuple(
-        Band(stored, key, intervals, exact, tuple(sources))
-        for key, ((intervals, exact), sources) in found.items()
+        Band(stored, key, intervals, exact, tuple(sources)) for key, ((intervals, exact), sources) in found.items()
     )
 
 
@@ -232,20 +244,17 @@ def _constraints(term: Expr, stored: Side) -> dict[Expr, Constraint]:
                 merged[key] = (merged[key][0], False) if both is None else both
         # A branch is covered by a key only if every part of it asks for nothing but that key.
         return {
-            key: (intervals, exact and all(key in part for part in parts))
-            for key, (intervals, exact) in merged.items()
+            key: (intervals, exact and all(key in part for part in parts)) for key, (intervals, exact) in merged.items()
         }
     if term.op == "or":
         branches = [_constraints(part, stored) for part in term.args]
-        shared = [key for key in branches[0] if all(key in branch for branch in branches[1:])]
-        return {
-            key: (
-                tuple(i for branch in branches for i in branch[key][0]),
-                all(branch[key][1] for branch in branches),
-            )
-            for key in shared
-            if sum(len(branch[key][0]) for branch in branches) <= MAX_INTERVALS
-        }
+        alternatives: dict[Expr, Constraint] = {}
+        for key in branches[0]:
+            if all(key in branch for branch in branches):
+                pieces = dict.fromkeys(i for branch in branches for i in branch[key][0])
+                if len(pieces) <= MAX_INTERVALS:
+                    alternatives[key] = (tuple(pieces), all(branch[key][1] for branch in branches))
+        return alternatives
     if term.op in COMPARISONS:
         return _comparison(term, stored)
     return {}
@@ -259,7 +268,7 @@ def _comparison(term: Call, stored: Side) -> dict[Expr, Constraint]:
     split = _isolate(Call(term.op, (a, b), BOOLEAN), stored)
     if split is None:
         return {}
-    found = {}
+    found: dict[Expr, Constraint] = {}
     for op, key, bound, exact in (split, _bare(*split[:3], stored)):
         interval = {
             "eq": Interval(bound, True, bound, True),
@@ -349,17 +358,11 @@ def _tighter(x: Interval, y: Interval) -> Interval | None:
     """The intersection of two intervals: of two bounds the stricter, decided per probing tuple."""
     low = _strictest("greatest", x.low, y.low)
     high = _strictest("least", x.high, y.high)
-    if (low is None) != (x.low is None and y.low is None) or (high is None) != (
-        x.high is None and y.high is None
-    ):
+    if (low is None) != (x.low is None and y.low is None) or (high is None) != (x.high is None and y.high is None):
         return None
-    low_closed = (
-        x.low_closed and y.low_closed if x.low is None or y.low is None else x.low_closed or y.low_closed
-    )
+    low_closed = x.low_closed and y.low_closed if x.low is None or y.low is None else x.low_closed or y.low_closed
     high_closed = (
-        x.high_closed and y.high_closed
-        if x.high is None or y.high is None
-        else x.high_closed or y.high_closed
+        x.high_closed and y.high_closed if x.high is None or y.high is None else x.high_closed or y.high_closed
     )
     return Interval(low, low_closed, high, high_closed)
 

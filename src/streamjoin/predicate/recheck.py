@@ -13,9 +13,6 @@ from .expr import SIDES, Column, Expr, Side, walk
 from .lower import Lowered
 from .vector import Frame, Program
 
-RECHECK_ROWS = 1 << 16
-"""Candidates that are looked at together: their columns are gathered, so memory stays bounded."""
-
 Rows = npt.NDArray[np.int64]
 
 
@@ -25,30 +22,27 @@ class Recheck:
     `long_text` says on which sides a text of over 7 bytes has been seen: only if on both can equal hashes mislead.
     """
 
-    def __init__(self, lowered: Lowered) -> None:
+    def __init__(self, lowered: Lowered, payload: dict[Side, Payload]) -> None:
+        self._payload = payload
         self.long_text: dict[Side, bool] = {"left": False, "right": False}
         always, sometimes = lowered.recheck, lowered.recheck_long_text
         self._always = Program(always) if always else None
         self._with_long_text = Program([*always, *sometimes]) if sometimes else self._always
         self._columns: dict[Side, list[str]] = {side: _column_names([*always, *sometimes], side) for side in SIDES}
 
-    def __call__(self, left: Rows, right: Rows, payload: dict[Side, Payload]) -> tuple[Rows, Rows]:
+    def __call__(self, left: Rows, right: Rows) -> npt.NDArray[np.bool_] | None:
+        """Which candidates match; None: all of them."""
         program = self._with_long_text if all(self.long_text.values()) else self._always
-        if program is None or not len(left):
-            return left, right
-        keep = np.empty(len(left), np.bool_)
-        for start in range(0, len(left), RECHECK_ROWS):
-            rows: dict[Side, Rows] = {
-                "left": left[start : start + RECHECK_ROWS],
-                "right": right[start : start + RECHECK_ROWS],
-            }
-            columns: dict[tuple[Side, str], pa.Array] = {}
-            for side, names in self._columns.items():
-                if names:
-                    taken = payload[side].take(rows[side], names)
-                    columns |= {(side, name): contiguous(taken.column(name)) for name in names}
-            keep[start : start + RECHECK_ROWS] = program.true_rows(Frame(len(rows["left"]), columns))
-        return left[keep], right[keep]
+        if program is None:
+            return None
+        columns: dict[tuple[Side, str], pa.Array] = {}
+        candidates: tuple[tuple[Side, Rows], ...] = (("left", left), ("right", right))
+        for side, rows in candidates:
+            names = self._columns[side]
+            if names:
+                taken = self._payload[side].take(rows, names)
+                columns |= {(side, name): contiguous(taken.column(name)) for name in names}
+        return program.true_rows(Frame(len(left), columns))
 
 
 def _column_names(exprs: Iterable[Expr], side: Side) -> list[str]:

@@ -6,8 +6,10 @@ none is refused by name. Where sqlglot groups an expression otherwise than Spark
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
+from contextvars import ContextVar
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -16,7 +18,7 @@ import numpy as np
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from ..errors import PredicateError
 from .columns import MISSING, between, is_truth, membership, negative, repeatable, same, shown
@@ -35,12 +37,17 @@ from .expr import (
 from .literals import constant, decimal_constant, integer, parse_date, parse_timestamp
 from .types import DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, from_name
 
+Node = Any
+"""A node of sqlglot's tree; its base class goes by different names in different versions."""
 MAX_CHARACTERS = 1_000_000
 MAX_NESTING = 200
+_QUIET = ContextVar("quiet", default=False)  # sqlglot logs what it cannot read; our errors say it already
+logging.getLogger("sqlglot").addFilter(lambda record: not _QUIET.get())
 _SPARK = Dialect.get_or_raise("spark")
+_STATEMENTS = {*_SPARK.parser_class.STATEMENT_PARSERS, TokenType.SELECT, TokenType.WITH, TokenType.VALUES}
 _EXAMPLE = "write one condition over both streams, such as l.x BETWEEN r.a - 10 AND r.a + 10"
 
-_BINARY: dict[type[exp.Expression], str] = {
+_BINARY: dict[type[Any], str] = {
     exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
     exp.Add: "add", exp.Sub: "sub", exp.Mul: "mul", exp.Div: "div", exp.IntDiv: "intdiv", exp.Mod: "rem",
 }  # fmt: skip
@@ -56,7 +63,9 @@ _FUNCTIONS: dict[str, tuple[str, int, int | None]] = {  # name: operator, least 
     "substring": ("substring", 2, 3), "substr": ("substring", 2, 3), "concat": ("concat", 1, None),
     "coalesce": ("coalesce", 1, None), "nvl": ("coalesce", 2, 2), "ifnull": ("coalesce", 2, 2),
 }  # fmt: skip
-_CASTS = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "date", "timestamp")
+_CASTS = (
+    "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "date", "timestamp",
+)  # fmt: skip
 _KNOWN = ", ".join(sorted({*_FUNCTIONS, *_CASTS, "case", "cast", "if", "isnotnull", "nullif", "try_cast"}))
 
 _SECOND = 1_000_000_000
@@ -66,6 +75,7 @@ _UNITS = {  # in nanoseconds
 }  # fmt: skip
 _FIELDS = ("day", "hour", "minute", "second")
 _LIMITS = {"hour": 24, "minute": 60, "second": 60}
+_NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _AMOUNT = re.compile(r"\s*([+-]?)\s*(\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})\s*([a-z]+?)s?(?![a-z])")
 
 
@@ -76,13 +86,16 @@ def parse_sql(text: str) -> Expr:
             f"on: the SQL text {shown(text)} has {len(text):,} characters; {MAX_CHARACTERS:,} is the most, put long "
             "lists into a stream instead"
         )
+    quiet = _QUIET.set(True)
     try:
         return _convert(_parse(text))
     except RecursionError:
-        raise PredicateError(f"on: the SQL text {shown(text)} is nested too deeply; simplify it or split it up") from None
+        raise PredicateError(f"on: the SQL text {shown(text)} is nested too deeply; simplify or split it") from None
+    finally:
+        _QUIET.reset(quiet)
 
 
-def _parse(text: str) -> exp.Expression:
+def _parse(text: str) -> Node:
     """sqlglot's tree of the text: exactly one condition, no statement."""
     tokens: list[Token] = []
     try:
@@ -91,7 +104,7 @@ def _parse(text: str) -> exp.Expression:
     except (PredicateError, RecursionError):
         raise
     except Exception as error:  # a third party's parser on text from outside: whatever goes wrong means "unreadable"
-        if tokens and tokens[0].token_type in (*_SPARK.parser_class.STATEMENT_PARSERS, TokenType.SELECT, TokenType.WITH):
+        if tokens and tokens[0].token_type in _STATEMENTS:
             raise PredicateError(f"on: {shown(text)} is a SQL statement or part of one; {_EXAMPLE}") from None
         where = ""
         if isinstance(error, SqlglotError) and (details := getattr(error, "errors", None)):
@@ -115,18 +128,16 @@ def _joined(tokens: list[Token], text: str) -> list[Token]:
         prefixes = prefixes + 1 if kind in (TokenType.NOT, TokenType.DASH, TokenType.TILDE) else 0
         if depth + prefixes > MAX_NESTING:
             raise RecursionError
-        last = out[-1] if out else None
-        if kind == TokenType.STRING and last and last.token_type == TokenType.STRING and last.end + 1 == token.start:
-            quote = text[token.start]
-            if text[last.end] == quote:
-                joined = last.text + quote + token.text
-                out[-1] = Token(kind, joined, last.line, last.col, last.start, token.end, last.comments)
-                continue
-        out.append(token)
+        last = out[-1] if out and out[-1].token_type == kind == TokenType.STRING else None
+        if last and last.end + 1 == token.start and text[last.end] == text[token.start]:
+            joined = last.text + text[token.start] + token.text
+            out[-1] = Token(kind, joined, last.line, last.col, last.start, token.end, last.comments)
+        else:
+            out.append(token)
     return out
 
 
-def _convert(node: exp.Expression) -> Expr:
+def _convert(node: Node) -> Expr:
     rule = _RULES.get(type(node))
     if rule is not None:
         return rule(node)
@@ -137,7 +148,7 @@ def _convert(node: exp.Expression) -> Expr:
     raise _refusal(node)
 
 
-def _refusal(node: exp.Expression) -> PredicateError:
+def _refusal(node: Node) -> PredicateError:
     """Why a construct of SQL is not in the language."""
     for classes, what in _REFUSED:
         if isinstance(node, classes):
@@ -145,17 +156,17 @@ def _refusal(node: exp.Expression) -> PredicateError:
     if isinstance(node, exp.Func):
         name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
         return PredicateError(f"on: unknown function {name.upper()} in {_source(node)}; there are: {_KNOWN}")
-    return PredicateError(f"on: {_source(node)} ({type(node).__name__}) is not supported in a predicate; {_EXAMPLE}")
+    return PredicateError(f"on: {_source(node)} ({type(node).__name__}) is not supported; {_EXAMPLE}")
 
 
-def _source(node: exp.Expression) -> str:
+def _source(node: Node) -> str:
     try:
         return shown(node.sql(dialect="spark"))
     except Exception:  # a message must not fail on what it reports
         return type(node).__name__
 
 
-def _operands(node: exp.Expression) -> tuple[Expr, Expr]:
+def _operands(node: Node) -> tuple[Expr, Expr]:
     """Both sides of a binary operator, where Spark would group them in the same way."""
     a, b = node.this, node.expression
     if isinstance(node, _COMPARING) and (isinstance(a, _TESTING) or isinstance(b, (*_TESTING, *_COMPARING))):
@@ -163,10 +174,10 @@ def _operands(node: exp.Expression) -> tuple[Expr, Expr]:
     return _convert(a), _convert(b)
 
 
-def _connective(node: exp.Expression) -> Expr:
+def _connective(node: Node) -> Expr:
     """A chain of AND or of OR, however long, as one node."""
     terms: list[Expr] = []
-    stack: list[exp.Expression] = [node]
+    stack: list[Node] = [node]
     while stack:
         part = stack.pop()
         inner = part
@@ -179,22 +190,24 @@ def _connective(node: exp.Expression) -> Expr:
     return conjunction(terms) if isinstance(node, exp.And) else disjunction(terms)
 
 
-def _column(node: exp.Expression) -> Expr:
+def _column(node: Node) -> Expr:
     if isinstance(node.this, exp.Star):
         raise _refusal(node.this)
     if node.args.get("db") or not isinstance(node.this, exp.Identifier):
         raise PredicateError(
-            f"on: {_source(node)} has too many dots; write l.x, and backticks around a name that has dots itself: l.`a.b`"
+            f"on: {_source(node)} has too many dots; write l.x, and l.`a.b` where the name has a dot itself"
         )
     return Column(node.name, node.text("table") or None)
 
 
-def _literal(node: exp.Expression, sign: str = "") -> Constant:
+def _literal(node: Node, sign: str = "") -> Constant:
     if node.is_string:
         return Constant(node.name, STRING)
     text = sign + node.name
     if len(text) > 100:
         raise PredicateError(f"on: the number {shown(text)} has too many digits; a decimal holds 38")
+    if not _NUMBER.fullmatch(text):
+        raise PredicateError(f"on: {shown(text)} is no number; write it like 10.5 or 1e3")
     if re.fullmatch(r"-?\d+", text):
         return integer(int(text))
     if "e" in text.lower():
@@ -203,6 +216,8 @@ def _literal(node: exp.Expression, sign: str = "") -> Constant:
 
 
 def _floating(text: str, type_: Type) -> Constant:
+    if not _NUMBER.fullmatch(text):
+        raise PredicateError(f"on: {shown(text)} is no number; write it like 10.5 or 1e3")
     with np.errstate(over="ignore"):
         number = np.float32(text) if type_ == FLOAT else np.float64(text)
     if not np.isfinite(number):
@@ -210,20 +225,21 @@ def _floating(text: str, type_: Type) -> Constant:
     return constant(number)
 
 
-def _negative(node: exp.Expression) -> Expr:
+def _negative(node: Node) -> Expr:
     if isinstance(node.this, exp.Literal) and not node.this.is_string:
         return _literal(node.this, "-")
     return negative(_convert(node.this))
 
 
-def _cast(node: exp.Expression) -> Expr:
+def _cast(node: Node) -> Expr:
     """CAST in all its spellings, typed literals and number suffixes among them: sqlglot makes casts of these, too."""
     if node.args.get("format") or node.args.get("action"):
         raise _refusal(node)
     name = node.args["to"].sql(dialect="spark")
     type_ = TIMESTAMP if name == "TIMESTAMP_LTZ" else from_name(name)
     if type_ is None:
-        raise PredicateError(f"on: {_source(node)} casts to the type {name}; there are: {', '.join(_CASTS)}, timestamp_ntz")
+        there = ", ".join((*_CASTS, "timestamp_ntz"))
+        raise PredicateError(f"on: {_source(node)} casts to an unknown type, {name}; there are: {there}")
     arg = node.this
     if isinstance(arg, exp.Literal):
         if not arg.is_string:
@@ -259,7 +275,7 @@ def _moment(text: str, type_: Type) -> Constant:
     return Constant(value, type_)
 
 
-def _interval(node: exp.Expression) -> Constant:
+def _interval(node: Node) -> Constant:
     """A day-time interval, in microseconds unless it has a finer part."""
     value, unit = node.this, node.args.get("unit")
     while isinstance(value, exp.Paren):
@@ -271,7 +287,7 @@ def _interval(node: exp.Expression) -> Constant:
         nanos = _sum_of_units(f"{text} {unit.name}" if unit else text)
     if nanos is None:
         if re.search("(?i)month|quarter|year", f"{text} {unit}"):
-            raise PredicateError(f"on: {_source(node)} has no fixed length; give days, hours, minutes or seconds instead")
+            raise PredicateError(f"on: {_source(node)} has no fixed length; give days, hours or seconds instead")
         raise PredicateError(
             f"on: cannot read {_source(node)}; write INTERVAL 5 SECONDS, INTERVAL '1 hour 30 minutes' or "
             "INTERVAL '1 02:03:04' DAY TO SECOND (literal amounts, weeks to nanoseconds)"
@@ -308,15 +324,15 @@ def _span(text: str, first: str, last: str) -> int | None:
     return (-int(total) if text.startswith("-") else int(total)) if total.denominator == 1 else None
 
 
-def _function(node: exp.Expression) -> Expr:
+def _function(node: Node) -> Expr:
     """A call by name. sqlglot knows most functions by class, the others come as Anonymous."""
     anonymous = isinstance(node, exp.Anonymous)
     name = node.name.lower() if anonymous else node.key
-    args: list[exp.Expression] = []
+    args: list[Node] = []
     for key in node.arg_types:
         value = node.args.get(key)
         if key != "this" or not anonymous:
-            args += value if isinstance(value, list) else [value] if isinstance(value, exp.Expression) else []
+            args += value if isinstance(value, list) else [value] if hasattr(value, "sql") else []
     if isinstance(node.args.get("position"), str):  # LTRIM, TRIM(LEADING ...)
         raise _refusal(node)
     if name == "isnotnull" and len(args) == 1:
@@ -334,29 +350,30 @@ def _function(node: exp.Expression) -> Expr:
     return Call(op, tuple(map(_convert, args)))
 
 
-def _case(node: exp.Expression) -> Expr:
+def _case(node: Node) -> Expr:
     subject = repeatable(_convert(node.this)) if node.this else None
     args: list[Expr] = []
     for branch in node.args["ifs"]:
-        condition = _convert(branch.this)
-        args += (condition if subject is None else Call("eq", (subject, condition)), _convert(branch.args["true"]))
+        test = _convert(branch.this)
+        args.append(test if subject is None else Call("eq", (subject, test)))
+        args.append(_convert(branch.args["true"]))
     default = node.args.get("default")
     return Call("case", (*args, MISSING if default is None else _convert(default)))
 
 
-def _if(node: exp.Expression) -> Expr:
+def _if(node: Node) -> Expr:
     otherwise = node.args.get("false")
     if otherwise is None:
         raise PredicateError(f"on: {_source(node)} has 2 arguments; IF takes 3: IF(condition, value, otherwise)")
     return Call("case", (_convert(node.this), _convert(node.args["true"]), _convert(otherwise)))
 
 
-def _nullif(node: exp.Expression) -> Expr:
+def _nullif(node: Node) -> Expr:
     a = repeatable(_convert(node.this))
     return Call("case", (Call("eq", (a, _convert(node.expression))), MISSING, a))
 
 
-def _is(node: exp.Expression) -> Expr:
+def _is(node: Node) -> Expr:
     if isinstance(node.expression, exp.Null):
         return Call("isnull", (_convert(node.this),))
     if isinstance(node.expression, exp.Boolean):
@@ -364,7 +381,7 @@ def _is(node: exp.Expression) -> Expr:
     raise PredicateError(f"on: {_source(node)} is no test; IS takes NULL, TRUE, FALSE or DISTINCT FROM")
 
 
-def _in(node: exp.Expression) -> Expr:
+def _in(node: Node) -> Expr:
     if node.args.get("query"):
         raise _refusal(node.args["query"])
     items = node.args.get("expressions")
@@ -373,28 +390,29 @@ def _in(node: exp.Expression) -> Expr:
     return membership(_convert(node.this), [_convert(item) for item in items])
 
 
-def _between(node: exp.Expression) -> Expr:
+def _between(node: Node) -> Expr:
     if node.args.get("symmetric"):
         raise PredicateError(f"on: {_source(node)}: SYMMETRIC is not supported; use LEAST and GREATEST for the bounds")
     return between(_convert(node.this), _convert(node.args["low"]), _convert(node.args["high"]))
 
 
-def _like(node: exp.Expression) -> Expr:
+def _like(node: Node) -> Expr:
     pattern = _convert(node.expression) if isinstance(node.expression, (exp.Literal, exp.RawString)) else None
-    if pattern is None or node.args.get("negate"):
+    if pattern is None:
         raise PredicateError(f"on: {_source(node)}: the pattern of LIKE must be one text literal, such as 'AB%'")
-    return Call("like", (_convert(node.this), pattern))
+    like = Call("like", (_convert(node.this), pattern))
+    return Call("not", (like,)) if node.args.get("negate") else like
 
 
-def _concat(node: exp.Expression) -> Expr:
-    """a || b || c, or adjacent literals, which are one text."""
-    args = tuple(_convert(part) for part in (node.expressions or (node.this, node.expression)))
-    if all(isinstance(part, exp.Literal) and part.is_string for part in node.expressions) and not node.args.get("safe"):
-        return Constant("".join(part.name for part in node.expressions), STRING) if node.expressions else Call("concat", args)
-    return Call("concat", args)
+def _concat(node: Node) -> Expr:
+    """a || b, CONCAT(a, b), or adjacent literals, which are one text."""
+    args = [_convert(part) for part in (node.expressions or (node.this, node.expression))]
+    if all(isinstance(arg, Constant) and arg.type == STRING for arg in args):
+        return Constant("".join(arg.value for arg in args if isinstance(arg, Constant)), STRING)
+    return Call("concat", tuple(args))
 
 
-_RULES: dict[type[exp.Expression], Callable[[Any], Expr]] = {
+_RULES: dict[type[Any], Callable[[Any], Expr]] = {
     exp.And: _connective,
     exp.Or: _connective,
     exp.Not: lambda node: Call("not", (_convert(node.this),)),
@@ -420,10 +438,10 @@ _RULES: dict[type[exp.Expression], Callable[[Any], Expr]] = {
     exp.DPipe: _concat,
     exp.Concat: _concat,
 }
-_REFUSED: tuple[tuple[tuple[type[exp.Expression], ...], str], ...] = (
+_REFUSED: tuple[tuple[tuple[type[Any], ...], str], ...] = (
     ((exp.Window, exp.RowNumber), "a window function, and a predicate sees one pair at a time"),
     ((exp.AggFunc, exp.Filter), "an aggregate function, and a predicate sees one pair at a time"),
-    ((exp.Query, exp.Exists, exp.Any, exp.All), "a subquery or quantifier, and a predicate sees one pair at a time"),
+    ((exp.Query, exp.Exists, exp.Any, exp.All), "a subquery, and a predicate sees one pair at a time"),
     ((exp.Star,), "no column; name each column"),
     ((exp.Placeholder, exp.Parameter, exp.SessionParameter), "a parameter; put the value itself into the text"),
     ((exp.Tuple,), "a row of values; compare the columns one by one with AND"),

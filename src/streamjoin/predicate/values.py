@@ -8,12 +8,14 @@ This module is the meaning; the vectorised and compiled forms in `ops_vector` an
 from __future__ import annotations
 
 import math
+import re
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
 
-from .literals import parse_date, parse_timestamp
-from .types import TICKS_PER_DAY, Type
+from .literals import BLANKS, date_text, parse_date, parse_timestamp
+from .types import DOUBLE, TICKS_PER_DAY, Type
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
@@ -22,6 +24,11 @@ def wrap(value: int, bits: int) -> int:
     """Two's complement, as Java's integer types."""
     half = 1 << (bits - 1)
     return (value + half) % (1 << bits) - half
+
+
+def bounded(value: int) -> int:
+    """Stopping at the ends of 64 bits, as Java's conversions between units of time."""
+    return max(INT64_MIN, min(INT64_MAX, value))
 
 
 def to_float32(value: float) -> float:
@@ -159,18 +166,18 @@ def cast(value: Any, source: Type, target: Type) -> Any:
         if source.is_float:
             if math.isinf(value) or value != value:
                 return None
-            # Spark reads the shortest decimal text of a double, not its exact binary value.
-            return _decimal_from_text(java_float(value, source), target)
+            # Spark reads the shortest decimal text of the double, not its exact binary value; of a float, too.
+            return _decimal_from_text(java_float(value, DOUBLE), target)
         return to_decimal(value, 10**source.scale, target)
     if source.kind == "date":
-        return value * TICKS_PER_DAY[target.unit]
+        return bounded(value * TICKS_PER_DAY[target.unit])
     if source.is_integer:
-        return wrap(value * 1_000_000, 64) if target.unit == "us" else wrap(value * 10**9, 64)
+        return bounded(value * TICKS_PER_DAY[target.unit] // 86_400)
     if target.kind == "date":
         return value // TICKS_PER_DAY[source.unit]
     if source.unit == target.unit:
         return value
-    return max(INT64_MIN, min(INT64_MAX, value * 1000)) if target.unit == "ns" else value // 1000
+    return bounded(value * 1000) if target.unit == "ns" else value // 1000
 
 
 def can_cast(source: Type, target: Type) -> bool:
@@ -211,8 +218,6 @@ def _to_integer(value: Any, source: Type, target: Type) -> int:
 
 
 def _decimal_from_text(text: str, target: Type) -> int | None:
-    from decimal import Decimal, InvalidOperation
-
     try:
         number = Decimal(text)
     except InvalidOperation:
@@ -224,22 +229,21 @@ def _decimal_from_text(text: str, target: Type) -> int | None:
 
 
 def _from_string(text: str, target: Type) -> Any:
-    text = text.strip()
+    text = text.strip(BLANKS)
     if target.kind == "boolean":
         word = text.lower()
         return True if word in ("t", "true", "y", "yes", "1") else False if word in ("f", "false", "n", "no", "0") else None
     if target.kind == "date":
         return parse_date(text)
     if target.is_timestamp:
-        return parse_timestamp(text, target.unit)
+        return parse_timestamp(text, target.unit, zoned=target.kind == "timestamp")
     if target.kind == "decimal":
-        return None if "_" in text else _decimal_from_text(text, target)
+        return None if "_" in text or text != text.strip() else _decimal_from_text(text, target)
     if target.is_integer:
-        whole, _, fraction = text.partition(".")
-        digits = whole.lstrip("+-")
-        if len(whole) - len(digits) > 1 or not (digits + fraction).isascii() or not (digits + fraction).isdigit():
+        if not re.fullmatch(r"[+-]?(\d+|\d*\.\d*)", text, re.ASCII):
             return None
-        number = int(whole) if digits else 0
+        whole = text.partition(".")[0]
+        number = int(whole) if whole.strip("+-") else 0
         return number if -(1 << (target.bits - 1)) <= number < 1 << (target.bits - 1) else None
     if "_" in text or not text.isascii():
         return None
@@ -248,7 +252,7 @@ def _from_string(text: str, target: Type) -> Any:
         number_ = float(text)
     else:
         try:
-            number_ = float(text[:-1] if word[-1:] in ("d", "f") and word[:-1] else text)
+            number_ = float(text[:-1] if re.search(r"[\d.][df]$", word) else text)
         except ValueError:
             return None
     return to_float32(number_) if target.kind == "float" else number_
@@ -261,8 +265,6 @@ def java_float(value: float, type_: Type) -> str:
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     shortest = str(np.float32(value)) if type_.kind == "float" else repr(value)
-    from decimal import Decimal
-
     sign, digits, exponent = Decimal(shortest).normalize().as_tuple()
     assert isinstance(exponent, int)
     text = "".join(map(str, digits))
@@ -278,22 +280,19 @@ def java_float(value: float, type_: Type) -> str:
 
 
 def _to_string(value: Any, source: Type) -> str:
-    import datetime as dt
-
     if source.kind == "boolean":
         return "true" if value else "false"
     if source.is_float:
         return java_float(value, source)
     if source.kind == "decimal":
-        sign = "-" if value < 0 else ""
-        text = str(abs(value)).rjust(source.scale + 1, "0")
-        return f"{sign}{text[: -source.scale]}.{text[-source.scale :]}" if source.scale else sign + text
+        return str(Decimal((int(value < 0), tuple(map(int, str(abs(value)))), -source.scale)))
     if source.kind == "date":
-        return (dt.date(1970, 1, 1) + dt.timedelta(days=value)).isoformat()
+        return date_text(value)
     if source.is_timestamp:
         per_second = TICKS_PER_DAY[source.unit] // 86_400
         seconds, ticks = divmod(value, per_second)
-        moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)
+        days, seconds = divmod(seconds, 86_400)
         fraction = str(ticks).rjust(len(str(per_second)) - 1, "0").rstrip("0")
-        return moment.isoformat(sep=" ") + (f".{fraction}" if fraction else "")
+        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        return f"{date_text(days)} {clock}" + (f".{fraction}" if fraction else "")
     return str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,13 +41,20 @@ class Batch:
         )
 
 
+Decide = Callable[[Rows, Rows], npt.NDArray[np.bool_] | None]
+"""Which of some candidate pairs (rows of the left, rows of the right) match; None: all."""
+
+
 class PairSink:
     """Collects pairs of row numbers from kernels that write places into fixed buffers.
 
     Invariant: a kernel stops before the buffer overflows and goes on where it stopped, so nothing is lost or doubled.
+    Candidates that a kernel could not decide are decided when the buffer is drained, so they never pile up.
     """
 
-    def __init__(self, capacity: int = 1 << 16) -> None:
+    def __init__(self, decide: Decide = lambda left, right: None, capacity: int = 1 << 16) -> None:
+        self._decide = decide
+        self.left_probes = False
         self.probe_places = np.empty(capacity, np.int32)
         self.stored_places = np.empty(capacity, np.int32)
         self._probing: list[Rows] = []
@@ -54,9 +62,14 @@ class PairSink:
 
     def drain(self, count: int, probing: Rows, stored: Rows) -> None:
         """Turn the first `count` buffered places into row numbers."""
-        if count:
-            self._probing.append(probing[self.probe_places[:count]])
-            self._stored.append(stored[self.stored_places[:count]])
+        if not count:
+            return
+        probing, stored = probing[self.probe_places[:count]], stored[self.stored_places[:count]]
+        keep = self._decide(probing, stored) if self.left_probes else self._decide(stored, probing)
+        if keep is not None:
+            probing, stored = probing[keep], stored[keep]
+        self._probing.append(probing)
+        self._stored.append(stored)
 
     def take(self) -> tuple[Rows, Rows]:
         """All pairs so far: (probing rows, stored rows)."""

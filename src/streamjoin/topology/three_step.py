@@ -14,15 +14,15 @@ import numpy as np
 
 from ..predicate.expr import Side, other
 from ..store import Batch, Chain, Index, PairSink
-from ..store.batch import Rows
+from ..store.batch import Decide, Rows
 
 
 class ThreeStep:
-    """`make_index[side](capacity)` opens a subwindow for that side."""
+    """`make_index[side](capacity)` opens a subwindow for that side; `decide` settles what kernels leave open."""
 
-    def __init__(self, make_index: Mapping[Side, Callable[[int], Index]]) -> None:
+    def __init__(self, make_index: Mapping[Side, Callable[[int], Index]], decide: Decide) -> None:
         self._chains: dict[Side, Chain] = {side: Chain(make) for side, make in make_index.items()}
-        self._sink = PairSink()
+        self._sink = PairSink(decide)
         self.comparisons = 0
 
     def step(self, batches: Mapping[Side, Batch]) -> tuple[Rows, Rows]:
@@ -31,6 +31,7 @@ class ThreeStep:
         found: dict[Side, list[Rows]] = {"left": [], "right": []}
         for side, batch in batches.items():
             if len(batch):
+                self._sink.left_probes = side == "left"
                 self.comparisons += self._chains[other(side)].probe(batch, self._sink)
                 probing, stored = self._sink.take()
                 found[side].append(probing)

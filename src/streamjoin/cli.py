@@ -1,0 +1,157 @@
+"""The command line: `streamjoin demo | explain | bench scan`. What a command needs is imported when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import __version__
+from .errors import ArgumentError, StreamJoinError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MULTIPLES = {"": 1, "k": 1_000, "m": 1_000_000}
+FILES = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".csv": "csv"}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit status: 0, 2 for a wrong argument, 130 after Ctrl-C."""
+    arguments = _parser().parse_args(argv)
+    try:
+        arguments.run(arguments)
+    except StreamJoinError as error:
+        print(f"streamjoin: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader has seen enough, as in `streamjoin explain ... | head -3`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="streamjoin", description="Join two streams on any predicate.")
+    parser.add_argument("--version", action="version", version=f"streamjoin {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    demo = commands.add_parser("demo", help="join generated trades and quotes, with live figures")
+    demo.add_argument("--rows", type=_count, default=1_000_000, metavar="N", help="rows per stream (default: 1M)")
+    demo.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the generated streams")
+    demo.set_defaults(run=_demo)
+
+    explain = commands.add_parser("explain", help="say how a predicate is understood and what an index can use of it")
+    explain.add_argument("predicate", help='such as "l.price BETWEEN r.bid - 0.01 AND r.ask + 0.01"')
+    what = 'its columns, as in "ts timestamp, price double", or a parquet, arrow or csv file that has them'
+    explain.add_argument("--left", required=True, metavar="COLUMNS", help=f"the left stream: {what}")
+    explain.add_argument("--right", required=True, metavar="COLUMNS", help="the right stream, likewise")
+    explain.add_argument("--alias", nargs=2, metavar=("LEFT", "RIGHT"), help="what the predicate calls the streams")
+    explain.set_defaults(run=_explain)
+
+    bench = commands.add_parser("bench", help="measure")
+    benches = bench.add_subparsers(required=True, metavar="benchmark")
+    scan = benches.add_parser("scan", help="CellJoin's band join on one core, against C++ and NumPy")
+    scan.add_argument("--window", type=_count, default=1_000_000, metavar="N", help="stored tuples (default: 1M)")
+    scan.add_argument("--probes", type=_count, nargs="+", default=[64], metavar="N", help="tuples at a time (64)")
+    scan.add_argument("--rounds", type=_count, default=25, metavar="N", help="measured rounds (default: 25)")
+    scan.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the generated tuples")
+    scan.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
+    scan.set_defaults(run=_bench_scan)
+    return parser
+
+
+def _count(text: str) -> int:
+    """A positive number: 64, 1_000_000, 300K, 1M."""
+    match = re.fullmatch(r"([0-9][0-9_]*)([km]?)", text.strip().lower())
+    number = int(match[1].replace("_", "")) * MULTIPLES[match[2]] if match else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number; write 64, 300K or 1M")
+    return number
+
+
+def _demo(arguments: argparse.Namespace) -> None:
+    from .demo import run
+
+    run(arguments.rows, arguments.seed)
+
+
+def _explain(arguments: argparse.Namespace) -> None:
+    from .predicate.explain import explain
+
+    left, right = read_schema(arguments.left, "--left"), read_schema(arguments.right, "--right")
+    print(explain(left, right, on=arguments.predicate, aliases=arguments.alias))
+
+
+def _bench_scan(arguments: argparse.Namespace) -> None:
+    from rich.console import Console
+
+    from .bench.scan import run
+
+    run(
+        Console(), window=arguments.window, probes=arguments.probes, rounds=arguments.rounds,
+        seed=arguments.seed, json_file=arguments.json,
+    )  # fmt: skip
+
+
+def read_schema(text: str, argument: str) -> pa.Schema:
+    """The schema of a file, or of a list of columns with their SQL types."""
+    kind = FILES.get(Path(text).suffix.lower())
+    if kind is None or ("," in text and not Path(text).exists()):
+        return _columns(text, argument)
+    import pyarrow as pa
+
+    try:
+        if kind == "parquet":
+            from pyarrow import parquet
+
+            return parquet.read_schema(text)
+        if kind == "csv":
+            from pyarrow import csv
+
+            with csv.open_csv(text) as reader:
+                return reader.schema
+        try:
+            with pa.OSFile(text) as file:
+                return pa.ipc.open_file(file).schema
+        except pa.ArrowInvalid:
+            with pa.OSFile(text) as file:
+                return pa.ipc.open_stream(file).schema
+    except (OSError, pa.ArrowException) as error:
+        raise ArgumentError(f"{argument}: cannot read {text!r} as {kind}: {error}") from None
+
+
+def _columns(text: str, argument: str) -> pa.Schema:
+    import pyarrow as pa
+
+    from .predicate.types import Type, from_name
+
+    plain = {
+        "boolean": pa.bool_(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(),
+        "bigint": pa.int64(), "float": pa.float32(), "double": pa.float64(), "string": pa.string(),
+        "date": pa.date32(), "timestamp": pa.timestamp("us", tz="UTC"), "timestamp_ntz": pa.timestamp("us"),
+    }  # fmt: skip
+
+    def arrow(type_: Type) -> pa.DataType:
+        return pa.decimal128(type_.precision, type_.scale) if type_.kind == "decimal" else plain[type_.kind]
+
+    fields = []
+    for part in re.split(r",(?![^(]*\))", text):
+        match = re.fullmatch(r"\s*(?:`([^`]+)`|(\S+))\s+(.+?)\s*", part)
+        type_ = from_name(match[3]) if match else None
+        if match is None or type_ is None:
+            raise ArgumentError(
+                f"{argument}: cannot read {part.strip()!r} as a column with its type; give a list such as "
+                f"'ts timestamp, price double' (types: {', '.join(plain)}, decimal(p,s)), or the path of a "
+                f"{', '.join(sorted(FILES))} file"
+            )
+        fields.append((match[1] or match[2], arrow(type_)))
+    return pa.schema(fields)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+"""Every engine on every hard case, window, order and batch size, judged by the oracle."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from streamjoin.window import CountWindow, TimeWindow
+
+from .cases import CASES
+from .engines import ENGINES, HOWS, ORDERS, SIZES, WINDOWS, Engine, Windows
+from .harness import Case, Pair, check, expected, numbered, run
+
+BY_NAME = {case.name: case for case in CASES}
+
+
+@cache
+def wanted(name: str, window: str, how: str = "inner") -> list[Pair]:
+    """The oracle's answer where it does not depend on how the streams were pushed."""
+    return expected(BY_NAME[name], WINDOWS[window], how=how)
+
+
+def answer(case: Case, window: str, how: str, arrivals: list) -> list[Pair]:
+    if case.lateness is None and WINDOWS[window].time:
+        return wanted(case.name, window, how)
+    return expected(case, WINDOWS[window], how=how, arrivals=arrivals)
+
+
+def runnable() -> list:
+    return [
+        pytest.param(case, engine, id=f"{case}-{engine}") for case in CASES for engine in ENGINES if engine.can_run(case.plan)
+    ]
+
+
+@pytest.mark.parametrize(("case", "engine"), runnable())
+def test_pairs(case: Case, engine: Engine) -> None:
+    """All windows and orders, batch sizes in turns; sorted results come in one sequence whatever the batches were."""
+    turn = CASES.index(case)
+    for window in WINDOWS:
+        for order in ORDERS:
+            for _ in range(2 if case.is_about_streams else 1):
+                turn += 1
+                name, size = list(SIZES.items())[turn % 5]
+                result = run(case, engine, WINDOWS[window], order=order, size=size, seed=turn)
+                try:
+                    check(case, result, answer(case, window, "inner", result.arrivals), order=order, rows=size is None)
+                except AssertionError as error:
+                    raise AssertionError(f"window {window}, order {order}, batches of {name}: {error}") from None
+
+
+@pytest.mark.parametrize(("case", "engine"), runnable())
+def test_how(case: Case, engine: Engine) -> None:
+    """Unmatched rows: all windows, and over streams all kinds of join; order and batch size take turns."""
+    turn = CASES.index(case)
+    for window in WINDOWS:
+        for how in HOWS[1:] if case.is_about_streams else [HOWS[1 + turn % 5]]:
+            turn += 1
+            order, (name, size) = ORDERS[turn % 3], list(SIZES.items())[turn // 3 % 5]
+            result = run(case, engine, WINDOWS[window], order=order, how=how, size=size, seed=turn)
+            try:
+                check(case, result, answer(case, window, how, result.arrivals), order=order, how=how)
+            except AssertionError as error:
+                context = f"how {how}, window {window}, order {order}, batches of {name}"
+                raise AssertionError(f"{context}: {error}") from None
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=str)
+@pytest.mark.parametrize("window", [name for name, window in WINDOWS.items() if window.time])
+def test_interleaving_does_not_matter(window: str, engine: Engine) -> None:
+    """All of one stream before the other, or row by row in turns: the same pairs, sorted the same sequence."""
+    case = BY_NAME["out-of-order"]
+    for order in ORDERS:
+        for seed in range(12):
+            result = run(case, engine, WINDOWS[window], order=order, size=(1, 3, None)[seed % 3], seed=seed, poll_every=5)
+            check(case, result, wanted(case.name, window), order=order)
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=str)
+@pytest.mark.parametrize("how", HOWS)
+def test_watermarks_advance(how: str, engine: Engine) -> None:
+    """A watermark that never moved would keep its promise too."""
+    case = BY_NAME["increasing-keys"]
+    result = run(case, engine, WINDOWS["time"], order="punctuated", how=how, size=1)
+    marks = [mark for _, mark in result.polls if mark is not None]
+    assert marks == sorted(marks)
+    least = min(max(times) for times in case.times()) - 2 * 12
+    assert marks[-1] >= least
+    assert len(set(marks)) > 5
+
+
+# --- Streams that fill many blocks -------------------------------------------------------------------
+
+LONG = {
+    "time": Windows(TimeWindow(400), TimeWindow(150)),
+    "time-short": Windows(TimeWindow(5), TimeWindow(5)),
+    "count": Windows(CountWindow(1100), CountWindow(300)),
+    "mixed": Windows(CountWindow(50), TimeWindow(300)),
+}
+PREDICATES = {
+    "l.k = r.k": lambda l, r: l == r,
+    "l.k BETWEEN r.k - 1 AND r.k + 1": lambda l, r: abs(l - r) <= 1,
+    "l.k < r.k": lambda l, r: l < r,
+}
+
+
+def inside(left: np.ndarray, right: np.ndarray, windows: Windows) -> np.ndarray:
+    """Which pairs are inside the window, for sorted timestamps: a second account, on whole matrices."""
+    l, r = left[:, None], right[None, :]
+    l_first = l <= r
+    rights_before = np.searchsorted(right, left, side="left")[:, None]
+    lefts_before = np.searchsorted(left, right, side="right")[None, :]
+    if isinstance(windows.right, TimeWindow):
+        l_sees_r = (l >= r) & (l - r < windows.right.amount)
+    else:
+        place = np.arange(len(right))[None, :]
+        l_sees_r = ~l_first & (place >= rights_before - windows.right.rows)
+    if isinstance(windows.left, TimeWindow):
+        r_sees_l = l_first & (r - l < windows.left.amount)
+    else:
+        place = np.arange(len(left))[:, None]
+        r_sees_l = l_first & (place >= lefts_before - windows.left.rows)
+    return l_sees_r | r_sees_l
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=str)
+@pytest.mark.parametrize("window", LONG)
+@pytest.mark.parametrize("on", PREDICATES)
+def test_long_streams(on: str, window: str, engine: Engine) -> None:
+    """Thousands of tuples in several subwindows, from hardly any match to nearly every pair."""
+    for domain, size in ((3, 1_000_000), (40, 64), (40, 1500), (100_000, 700), (100_000, 1_000_000)):
+        rng = np.random.default_rng(domain + size)
+
+        def table(rng: np.random.Generator, name: str, count: int, domain: int) -> pa.Table:
+            ts = np.cumsum(rng.integers(0, 2, count))
+            return numbered(pa.table({"ts": ts, "k": rng.integers(0, domain, count)}), name)
+
+        left, right = table(rng, "ln", 2600, domain), table(rng, "rn", 2100, domain)
+        case = Case("long", left, right, on)
+        if not engine.can_run(case.plan):
+            pytest.skip("the engine needs an equality")
+        times = [np.asarray(t["ts"]) for t in (left, right)]
+        k = [np.asarray(t["k"]) for t in (left, right)]
+        l, r = np.nonzero(inside(*times, LONG[window]) & PREDICATES[on](k[0][:, None], k[1][None, :]))
+        order = np.lexsort((r, l, np.maximum(times[0][l], times[1][r])))
+        for how in ("none", "sorted"):
+            result = run(case, engine, LONG[window], order=how, size=size, seed=3)
+            found_l, found_r = (np.asarray(result.table[name]) for name in ("ln", "rn"))
+            if how == "none":
+                again = np.lexsort((found_r, found_l, np.maximum(times[0][found_l], times[1][found_r])))
+                found_l, found_r = found_l[again], found_r[again]
+            assert np.array_equal(found_l, l[order])
+            assert np.array_equal(found_r, r[order])

@@ -1,0 +1,268 @@
+"""The three ways to compute a predicate agree: row by row, whole columns in NumPy, and compiled loops over pairs."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamjoin.errors import PredicateError
+from streamjoin.predicate import col, parse
+from streamjoin.predicate.bind import _Binder, bind
+from streamjoin.predicate.emit import DTYPES
+from streamjoin.predicate.evaluate import is_true, row_function, table_rows
+from streamjoin.predicate.expr import SIDES, Expr, Side, other
+from streamjoin.predicate.kernels import kernels_for
+from streamjoin.predicate.lower import lower
+from streamjoin.predicate.plan import make_plan
+from streamjoin.predicate.types import from_arrow
+from streamjoin.predicate.vector import Frame, Program
+
+NAN, INF = math.nan, math.inf
+DAY = 86_400_000_000
+
+
+def _ints(bits: int) -> list[int | None]:
+    return [None, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1, 0, 1, -1, 2, -3, 7, -7, 10, 100, 1 - 2 ** (bits - 1)]
+
+
+def _decimals(texts: str) -> list[Decimal | None]:
+    return [None, *map(Decimal, texts.split())]
+
+
+def _times(arrow: pa.DataType, ticks: list[int | None]) -> pa.Array:
+    return pa.array(ticks, pa.int64()).cast(arrow)
+
+
+TICKS = [None, 0, -1, 1, 999, 1000, -1001, DAY, -DAY, DAY - 1, 1_709_210_096_789_012, 10**12, 5_000_000]
+HARD = pa.table(
+    {
+        "ti": pa.array(_ints(8), pa.int8()),
+        "si": pa.array(_ints(16), pa.int16()),
+        "i": pa.array(_ints(32), pa.int32()),
+        "bi": pa.array([*_ints(64)[:10], 2**53 + 1, 2**31, -(2**31) - 1], pa.int64()),
+        "f": pa.array([None, NAN, INF, -INF, -0.0, 0.0, 1.5, -2.5, 3.4e38, 1e-45, 0.1, 2.0**31, -7.0], pa.float32()),
+        "d": pa.array([None, NAN, INF, -INF, -0.0, 0.0, 1.5, -2.5, 1e308, 5e-324, 0.1, 2.0**63, -2147483648.5]),
+        "d5": pa.array(
+            _decimals("999.99 -999.99 0.00 0.01 -0.01 1.50 -2.55 7.00 0.10 -7.00 -1.00 127.00"), pa.decimal128(5, 2)
+        ),
+        "d18": pa.array(
+            _decimals(
+                "99999999999999.9999 -99999999999999.9999 0 0.0001 -0.0001 1.5 -2.55 3 0.1 7 -1 90071992547409.93"
+            ),
+            pa.decimal128(18, 4),
+        ),
+        "d38": pa.array(
+            _decimals(f"{'9' * 28}.{'9' * 10} -{'9' * 28}.{'9' * 10} 0 1e-10 -1e-10 1.5 -2.55 3 0.1 7 -1 0.3333333333"),
+            pa.decimal128(38, 10),
+        ),
+        "s": pa.array([None, "", "a", "A", "abc", " abc ", "a_c", "abcdefgh", "abcdefghi", "é", "ß", "10", "1e1"]),
+        "dt": pa.array([None, 0, -1, 1, -719162, 2932896, 19782, 19722, 100, -100, 2, 3, 4], pa.int32()).cast(pa.date32()),
+        "ts": _times(pa.timestamp("us", "UTC"), TICKS),
+        "tn": _times(pa.timestamp("us"), TICKS),
+        "ns": _times(pa.timestamp("ns"), [*TICKS[:-3], 2**63 - 1, 1 - 2**63, 5_000_000_001]),
+        "iv": _times(pa.duration("us"), TICKS),
+        "bo": pa.array([None, True, False] * 4 + [True]),
+    }
+)
+SCHEMA = {field.name: from_arrow(field.type) for field in HARD.schema}
+ROWS = table_rows(HARD, HARD.column_names)
+INTEGERS = ("ti", "si", "i", "bi")
+NUMBERS = (*INTEGERS, "f", "d", "d5", "d18", "d38")
+LITERALS = ("0", "1", "-1", "3", "1.5", "-0.01", "1e0", "7L", "2147483647", "CAST('NaN' AS double)", "NULL")
+
+
+# -- columns: NumPy against rows -----------------------------------------------------------------------------------
+
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
+INTERVALS = ("l.iv", "r.iv", "INTERVAL 1 DAY", "INTERVAL -5 SECONDS", "INTERVAL 1 MICROSECOND", "INTERVAL 7 NANOSECONDS")
+TYPES = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal(5,2)", "decimal(18,4)", "decimal(30,6)")
+UNARY = ("abs", "-", "floor", "ceil", "sqrt", "exp", "ln", "sin", "cos", "tan", "asin", "acos", "atan", "radians", "degrees")
+TEXTS = (
+    "l.s", "r.s", "'a'", "'abcdefgh'", "CAST(l.i AS string)", "CAST(r.d5 AS string)", "upper(l.s)", "trim(r.s)",
+    "substring(r.s, -2, 1)", "substring(l.s, 2)", "concat(l.s, r.s)",
+)  # fmt: skip
+
+
+class Writer:
+    """Writes random SQL. N number, B condition, M moment, I interval, S text, C comparison, K column, A leaf."""
+
+    NUMBERS = (
+        "(N + N)", "(N - N)", "(N * N)", "(N / N)", "(N % N)", "(N div N)", "F(N)", "F(N)", "pow(N, N)", "atan2(N, N)",
+        "nullif(N, N)", "coalesce(N, N)", "least(N, N)", "greatest(N, N)", "CASE WHEN B THEN N WHEN B THEN N END",
+        "CAST(N AS T)", "CAST(N AS T)", "K", "K", "K", "A",
+    )  # fmt: skip
+    CONDITIONS = (
+        "(N C N)", "(N C N)", "(N BETWEEN N AND N)", "(K IN (A, A, NULL))", "(K IN (1, 2, 3, 4, 5, 6, 7, 8, 10))",
+        "(N IS NULL)", "isnan(N)", "CAST(N AS boolean)", "(S C S)", "(S LIKE 'a%')", "(S LIKE '_')", "(M C M + I)",
+        "(M - M C I)", "(abs(M - M) C I * 2)", "(-(M - M) C I * -3)", "(l.dt + r.si C M)", "(l.dt - 1 C M)",
+        "(CAST(M AS date) C M)", "(CAST(N AS timestamp) C M)", "(CAST(M AS bigint) C N)", "(B AND B)", "(B OR B)",
+        "(NOT B)", "r.bo", "l.bo", "NULL", "CASE WHEN B THEN B ELSE B END", "coalesce(B, B)", "(B C B)", "(S IN ('a', 'A'))",
+    )  # fmt: skip
+    LEAVES: ClassVar[dict[str, tuple[str, ...]]] = {
+        "M": tuple(f"{side}.{name}" for side in "lr" for name in ("dt", "ts", "tn", "ns")),
+        "K": tuple(f"{side}.{name}" for side in "lr" for name in NUMBERS),
+        "A": LITERALS, "I": INTERVALS, "S": TEXTS, "C": COMPARISONS, "T": TYPES, "F": UNARY,
+    }  # fmt: skip
+
+    def __init__(self, draw: Any) -> None:
+        self.draw = draw
+
+    def write(self, symbol: str, depth: int) -> str:
+        if symbol in self.LEAVES:
+            return self.draw(st.sampled_from(self.LEAVES[symbol]))
+        forms = self.NUMBERS if symbol == "N" else self.CONDITIONS
+        if depth == 0:
+            forms = ("K", "A") if symbol == "N" else ("l.bo", "r.bo", "(K C K)")
+        form = self.draw(st.sampled_from(forms))
+        return re.sub(r"\b[NBMISCTKAF]\b", lambda match: self.write(match[0], depth - 1), form)
+
+
+@st.composite
+def expressions(draw: Any) -> str:
+    return Writer(draw).write(draw(st.sampled_from("NB")), 3)
+
+
+def bound(on: Any) -> Expr | None:
+    """The typed expression, or None where the text is (rightly) refused."""
+    try:
+        return _Binder(SCHEMA, SCHEMA, ("l", "r")).bind(parse(on))
+    except PredicateError:
+        return None
+
+
+def all_pairs() -> tuple[list[tuple[dict[str, Any], dict[str, Any]]], Frame]:
+    n = HARD.num_rows
+    left, right = np.repeat(np.arange(n), n), np.tile(np.arange(n), n)
+    arrays: dict[Any, pa.Array] = {}
+    for name in HARD.column_names:
+        column = HARD.column(name).combine_chunks()
+        arrays["left", name], arrays["right", name] = column.take(pa.array(left)), column.take(pa.array(right))
+    return [(a, b) for a in ROWS for b in ROWS], Frame(n * n, arrays)
+
+
+PAIRS, FRAME = all_pairs()
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal to the bit: NaN equals NaN, but 0.0 is not -0.0."""
+    if isinstance(a, float) and isinstance(b, float):
+        return (a != a and b != b) or (a == b and math.copysign(1, a) == math.copysign(1, b))
+    return a is b if a is None or b is None else bool(a == b)
+
+
+@settings(max_examples=300, deadline=None)
+@given(expressions())
+def test_columns_agree_with_rows(sql: str) -> None:
+    check_columns(sql)
+
+
+def check_columns(on: Any) -> None:
+    expr = bound(on)
+    if expr is None or (expr.type.kind not in DTYPES) or (expr.type.kind == "decimal" and expr.type.precision > 18):
+        return
+    ((values, valid),) = Program([expr]).run(FRAME)
+    function = row_function(expr)
+    for k, (left, right) in enumerate(PAIRS):
+        expected = function(left, right)
+        actual = values[k].item() if valid is None or valid[k] else None
+        assert same(actual, expected), (on, left, right, actual, expected)
+
+
+# -- pairs: compiled loops against rows ----------------------------------------------------------------------------
+
+PREDICATES: list[Any] = [
+    # whole numbers: wrapping, division by zero and by -1, the smallest integer
+    "l.i + r.i > l.i - r.i",
+    "l.ti * r.ti < 100 OR l.ti - r.ti > r.si",
+    "l.bi * r.bi = r.bi * -3",
+    "l.i div r.i = l.i",
+    "l.bi div r.bi >= -1",
+    "l.bi % r.bi <= 0",
+    "l.ti % r.ti = 1 OR mod(r.si, l.si) = -1",
+    "l.i / r.i < 0.5",
+    "abs(l.i - r.i) <= 10",
+    "abs(l.ti + r.ti) < 0 OR -(l.bi + r.bi) = r.bi",
+    (col("l.i") // col("r.i") <= col("l.i") % col("r.i")) | (col("l.bi") // col("r.bi") == -1),
+    # floats: NaN, infinities, signed zeros, two widths
+    "l.f = r.d",
+    "l.f < r.d AND l.d <= r.f",
+    "l.f + r.f > l.d - r.d",
+    "l.d * r.f <> r.d",
+    "l.d % r.d = l.d",
+    "l.f % r.f < 0",
+    "l.d / r.d >= 1",
+    (col("l.d") // col("r.d") > col("l.f") // col("r.f")) | (col("l.d") % col("r.d") < col("l.f") % col("r.f")),
+    "abs(l.d - r.d) <= 1.5 OR isnan(l.f + r.f)",
+    "CAST(l.d + r.d AS int) = CAST(l.f - r.f AS smallint)",
+    "CAST(l.d * r.d AS bigint) > r.bi",
+    "floor(l.d + r.f) <= ceil(r.d - l.f)",
+    "sqrt(l.d - r.d) < exp(r.f - l.f)",
+    "ln(l.d - r.d) > -1 OR power(l.d, r.d) = 1",
+    "sin(l.f + r.f) > cos(l.d * r.d) OR tan(l.d - r.d) = 0",
+    "asin(l.d - r.f) <= acos(r.d - l.f) AND atan(l.d + r.d) < atan2(l.f, r.f)",
+    "radians(l.d - r.d) < degrees(l.f + r.f)",
+    # decimals, narrow and near the limit of 64 bits
+    "l.d5 = r.d18",
+    "l.d5 + r.d5 > r.i OR l.d5 * r.d5 = 0",
+    "l.d18 < r.d38 AND l.d18 - r.d5 >= -1.005",
+    "floor(l.d5 + r.d5) = ceil(l.d5 - r.d5)",
+    "CAST(l.d5 - r.d5 AS int) > CAST(l.d5 + r.i AS double)",
+    "CAST(l.i - r.i AS decimal(5,2)) < r.d5 + l.d5",
+    # dates, timestamps of two units, intervals
+    "l.ts BETWEEN r.tn - INTERVAL 1 SECOND AND r.ns + INTERVAL 7 NANOSECONDS",
+    "abs(l.ts - r.ts) < INTERVAL 1 DAY OR l.ns - r.ns = r.iv * 1000",
+    "l.dt + r.ti <= l.ts + r.iv",
+    "l.dt - r.dt > INTERVAL 100 DAYS AND CAST(l.ts + r.iv AS date) <> r.dt",
+    # NULLs, CASE and text
+    "(l.bo OR r.bo) = (l.i < r.i AND r.bo)",
+    "CASE WHEN l.i > r.i THEN l.bi WHEN r.bo THEN r.bi END > coalesce(l.si + r.si, -1)",
+    "least(l.i, r.i) = greatest(l.ti, r.ti) OR l.i + r.i IN (0, 1, -1) OR l.i + r.i IS NULL",
+    "l.s <= r.s AND NOT (l.s = r.s AND l.i <=> r.i)",
+    "l.s = r.s OR (l.f < r.d) IS NULL",
+]
+
+
+def compiled_pairs(expr: Expr, stored: Side) -> set[tuple[int, int]]:
+    """All matching pairs of HARD with itself, by the compiled scan."""
+    lowered = lower(make_plan(expr))
+    rows: dict[Side, Any] = {}
+    slots: dict[Side, list[Any]] = {}
+    for side in SIDES:
+        arrays: dict[Any, pa.Array] = {(side, name): HARD.column(name).combine_chunks() for name in HARD.column_names}
+        values = lowered.sides[side].run(Frame(HARD.num_rows, arrays))
+        rows[side] = np.arange(HARD.num_rows) if values.live is None else np.flatnonzero(values.live)
+        slots[side] = [column[rows[side]] for column in values.columns]
+        assert [str(column.dtype) for column in slots[side]] == [slot.dtype for slot in lowered.slots[side]]
+    zero, one, places = np.zeros(HARD.num_rows, np.int64), np.ones(HARD.num_rows, np.int64), np.empty((2, 1 << 14), np.int32)
+    probing = other(stored)
+    count = kernels_for(lowered, stored).scan(
+        *slots[stored], zero, zero, zero, len(rows[stored]), *slots[probing], zero, one, len(rows[probing]),
+        places[0], places[1], np.zeros(2, np.int64),
+    )  # fmt: skip
+    found = {probing: rows[probing][places[0, :count]], stored: rows[stored][places[1, :count]]}
+    pairs = [(int(l), int(r)) for l, r in zip(found["left"], found["right"], strict=True)]
+    assert len(pairs) == len(set(pairs))
+    checks = [is_true(condition) for condition in (*lowered.recheck, *lowered.recheck_long_text)]
+    return {(l, r) for l, r in pairs if all(check(ROWS[l], ROWS[r]) for check in checks)}
+
+
+@pytest.mark.parametrize("number", range(len(PREDICATES)), ids=map(str, PREDICATES))
+def test_compiled_pairs_agree_with_rows(number: int) -> None:
+    expr = bind(parse(PREDICATES[number]), SCHEMA, SCHEMA)
+    check = is_true(expr)
+    expected = {(l, r) for l, left in enumerate(ROWS) for r, right in enumerate(ROWS) if check(left, right)}
+    assert expected
+    assert compiled_pairs(expr, "right" if number % 2 else "left") == expected
+
+
+@pytest.mark.parametrize("on", PREDICATES, ids=map(str, PREDICATES))
+def test_columns_agree_on_the_fixed_list(on: Any) -> None:
+    check_columns(on)

@@ -1,0 +1,52 @@
+"""Every example in the README and the docs runs: Python blocks in order, and `streamjoin` commands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from streamjoin.cli import main
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path, language: str) -> list[tuple[int, str]]:
+    """The blocks of a language, each with the number of its first line."""
+    text = page.read_text()
+    return [(text[: m.start()].count("\n") + 2, m[2]) for m in BLOCK.finditer(text) if m[1] == language]
+
+
+def commands(page: Path) -> list[str]:
+    lines = [line for _, block in blocks(page, "") for line in block.splitlines()]
+    return [line for line in lines if line.startswith("streamjoin ")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_blocks_run_in_order(page: Path, tmp_path: Path) -> None:
+    program = ""
+    for line, block in blocks(page, "python"):  # each at its own line, so that errors point into the page
+        program += "\n" * (line - 1 - program.count("\n")) + block
+    file = tmp_path / f"{page.stem}.py"  # functions as predicates need their source in a file
+    file.write_text(program)
+    exec(compile(program, str(file), "exec"), {"__name__": "__main__"})
+
+
+@pytest.mark.parametrize("command", sorted({command for page in PAGES for command in commands(page)}))
+def test_commands_run(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        status = main(shlex.split(command)[1:])
+    except SystemExit as exit_:  # argparse, after --version
+        status = exit_.code
+    assert status == 0
+    assert capsys.readouterr().out
+
+
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
