@@ -27,8 +27,9 @@ from .options import Algorithm, How, IndexName, Late, Options, Order, check_opti
 from .predicate import Predicate, plan_for
 from .predicate.expr import SIDES, Side
 from .predicate.kernels import kernels_for
-from .predicate.lower import Lowered, SlotValues, lower
+from .predicate.lower import Lowered, lower
 from .predicate.recheck import Recheck
+from .predicate.slots import SlotValues
 from .predicate.vector import Frame
 from .store import HashIndex, ScanIndex
 from .store.batch import Decide

@@ -103,7 +103,7 @@ class Writer:
         "(N C N)", "(N C N)", "(N BETWEEN N AND N)", "(K IN (A, A, NULL))", "(K IN (1, 2, 3, 4, 5, 6, 7, 8, 10))",
         "(N IS NULL)", "isnan(N)", "CAST(N AS boolean)", "(S C S)", "(S LIKE 'a%')", "(S LIKE '_')", "(M C M + I)",
         "(M - M C I)", "(abs(M - M) C I * 2)", "(-(M - M) C I * -3)", "(l.dt + r.si C M)", "(l.dt - 1 C M)",
-        "(CAST(M AS date) C M)", "(CAST(N AS timestamp) C M)", "(CAST(M AS bigint) C N)", "(B AND B)", "(B OR B)",
+        "(CAST(M AS date) C M)", "(CAST(N AS timestamp) C M)", "(CAST(M AS T) C N)", "(CAST(l.bo AS timestamp) C M)", "(B AND B)", "(B OR B)",
         "(NOT B)", "r.bo", "l.bo", "NULL", "CASE WHEN B THEN B ELSE B END", "coalesce(B, B)", "(B C B)", "(S IN ('a', 'A'))",
     )  # fmt: skip
     LEAVES: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -220,6 +220,7 @@ PREDICATES: list[Any] = [
     "l.ts BETWEEN r.tn - INTERVAL 1 SECOND AND r.ns + INTERVAL 7 NANOSECONDS",
     "abs(l.ts - r.ts) < INTERVAL 1 DAY OR l.ns - r.ns = r.iv * 1000",
     "l.dt + r.ti <= l.ts + r.iv",
+    "CAST(l.ts + r.iv AS smallint) < CAST(l.ns + r.iv AS double) AND CAST(l.f + r.f AS timestamp) <> r.ts",
     "l.dt - r.dt > INTERVAL 100 DAYS AND CAST(l.ts + r.iv AS date) <> r.dt",
     # NULLs, CASE and text
     "(l.bo OR r.bo) = (l.i < r.i AND r.bo)",

@@ -305,21 +305,28 @@ class Emitter:
             elif source.kind == "decimal":
                 code = f"intdiv({code}, i64({10**source.scale}))"
             elif source.is_timestamp:
-                code = f"floordiv({code}, i64({TICKS_PER_DAY[source.unit] // 86_400}))"
+                code = self.name(f"floordiv({code}, i64({TICKS_PER_DAY[source.unit] // 86_400}))")
+                fits = None if target.bits == 64 else self.name(f"({code} == {convert}({code}))")
+                return self._named(f"{convert}({code})", both_valid(value.valid, fits), target)
         elif target.is_float:
             if source.kind == "decimal":
                 if source.scale > 15 or value.limit >= 2**53:  # not exactly one correctly rounded division
                     raise NotEmittable(source)
                 code = f"(f64({code}) / f64({float(10**source.scale)}))"
             elif source.is_timestamp:
-                code = f"(f64({code}) / f64(1000000.0))"
+                code = f"(f64({code}) / f64({TICKS_PER_DAY[source.unit] / 86_400}))"
         elif target.kind == "date":
             code = f"floordiv({code}, i64({TICKS_PER_DAY[source.unit]}))"
         elif source.kind == "date":
             code = f"times(i64({code}), i64({TICKS_PER_DAY[target.unit]}))"
+        elif source.is_float:
+            valid = both_valid(value.valid, self.name(f"isfinite({code})"))
+            return self._named(f"sat64(f64({code}) * f64({TICKS_PER_DAY[target.unit] / 86_400}))", valid, target)
+        elif source.kind == "decimal":
+            raise NotEmittable(source)
         elif source.is_integer:
             code = f"times(i64({code}), i64({TICKS_PER_DAY[target.unit] // 86_400}))"
-        elif source.unit != target.unit:
+        elif source.kind != "boolean" and source.unit != target.unit:
             code = f"times({code}, i64(1000))" if target.unit == "ns" else f"floordiv({code}, i64(1000))"
         return self._named(f"{convert}({code})", value.valid, target)
 

@@ -7,34 +7,30 @@ logic is SQL's: a condition over NULL is neither true nor false, and `if` takes 
 """
 
 from __future__ import annotations
-import __future__
 
 import ast
 import builtins
 import datetime as dt
 import inspect
-import linecache
 import math
 import operator
 import types
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, NoReturn, TypeGuard
+from typing import Any, NoReturn
 
 from ..errors import PredicateError
 from .columns import elements, is_truth, membership, negative, repeatable, shown
 from .expr import Call, Cast, Column, Constant, Expr, Side, conjunction, disjunction
 from .literals import constant
+from .source import INSTEAD, locate
 from .types import BIGINT, BOOLEAN, DOUBLE, STRING, Type
 
 MAX_INLINED = 10
 MAX_STEPS = 10_000
 MAX_TERMS = 10_000
 MAX_ITEMS = 100_000
-_INSTEAD = "give the predicate as SQL text or with col() instead"
-_FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +79,7 @@ def parse_function(fn: Any) -> Expr:
     if not isinstance(fn, types.FunctionType):
         raise PredicateError(
             f"on: {shown(fn)} is a {type(fn).__name__}, not a plain Python function; write "
-            "lambda l, r: ... or def match(l, r): ..., or " + _INSTEAD
+            "lambda l, r: ... or def match(l, r): ..., or " + INSTEAD
         )
     count, only = fn.__code__.co_argcount, fn.__code__.co_kwonlyargcount
     names = list(fn.__code__.co_varnames[: count + only])
@@ -97,7 +93,7 @@ def parse_function(fn: Any) -> Expr:
     try:
         return _Reader(fn, [0]).call(rows)
     except RecursionError:
-        raise PredicateError(f"on: the function {_name(fn)} is nested too deeply; {_INSTEAD}") from None
+        raise PredicateError(f"on: the function {_name(fn)} is nested too deeply; {INSTEAD}") from None
 
 
 def _name(fn: types.FunctionType) -> str:
@@ -114,7 +110,7 @@ class _Reader:
         if fn.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
             raise PredicateError(f"on: {_name(fn)} takes *args or **kwargs (a wrapper?); name its parameters")
         if depth > MAX_INLINED:
-            raise PredicateError(f"on: {_name(fn)} is called over {MAX_INLINED} functions deep; {_INSTEAD}")
+            raise PredicateError(f"on: {_name(fn)} is called over {MAX_INLINED} functions deep; {INSTEAD}")
         self.fn, self.steps, self.depth = fn, steps, depth
         self.node, self.lines = locate(fn.__code__, fn.__globals__)
         self.cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
@@ -204,7 +200,7 @@ class _Reader:
 
     def unsupported(self, node: ast.AST) -> NoReturn:
         kind = type(node).__name__
-        self.fail(node, f"{kind} is not supported in a predicate function; simplify it, or {_INSTEAD}")
+        self.fail(node, f"{kind} is not supported in a predicate function; simplify it, or {INSTEAD}")
 
     # Expressions
 
@@ -309,7 +305,7 @@ class _Reader:
                 return Known(not value.value) if value.value is not None else value
             case ast.USub(), _:
                 return negative(self.tree(value, node))
-            case (ast.Not() | ast.Invert()), _:
+            case ((ast.Not() | ast.Invert()), _):
                 return Call("not", (self.tree(value, node),))
             case _:
                 return self.tree(value, node)
@@ -468,59 +464,3 @@ def _called(function: Any) -> str:
 
 
 _KNOWN = ", ".join(sorted({_called(function) for function in _MAKERS}))
-
-
-def locate(code: types.CodeType, namespace: dict[str, Any]) -> tuple[ast.Lambda | ast.FunctionDef, list[str]]:
-    """The syntax of a compiled function, and its file's lines.
-
-    The source is compiled again and must give the very same code: a file edited since, or the wrong one of two
-    lambdas on a line, is never taken for it.
-    """
-    where = f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"
-    linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, namespace)
-    if not lines:
-        raise PredicateError(
-            f"on: the source of the function {where} is not available; {_INSTEAD}, which work everywhere"
-        )
-    try:
-        flags = (code.co_flags & _FUTURE) | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the file's own, shown when it was loaded
-            module = ast.parse("".join(lines))
-            fresh = compile(module, code.co_filename, "exec", flags, dont_inherit=True)
-    except (SyntaxError, ValueError):
-        raise PredicateError(f"on: the source of the function {where} cannot be read; {_INSTEAD}") from None
-    positions = list(code.co_positions())
-    if not any(found == code and list(found.co_positions()) == positions for found in _codes(fresh)):
-        raise PredicateError(f"on: the source of {where} is not what was loaded (edited since?); {_INSTEAD}")
-    spots = [(line, col, end, end_col) for line, end, col, end_col in positions if line and end and end_col]
-    candidates: list[ast.Lambda | ast.FunctionDef] = [n for n in ast.walk(module) if _may_be(n, code, spots)]
-    if not candidates or (not spots and len(candidates) > 1):
-        raise PredicateError(f"on: several functions in the line of {where}; put each on its own line, or {_INSTEAD}")
-    return max(candidates, key=lambda node: (node.lineno, node.col_offset)), lines
-
-
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    stack = [code]
-    while stack:
-        yield (found := stack.pop())
-        stack += (constant for constant in found.co_consts if isinstance(constant, types.CodeType))
-
-
-def _may_be(
-    node: ast.AST, code: types.CodeType, spots: list[tuple[int, Any, int, int]]
-) -> TypeGuard[ast.Lambda | ast.FunctionDef]:
-    """Whether the code may come from this node: its name and line, for a lambda also each instruction's place.
-
-    Where one lambda holds another, both may be; then it is the inner one, which starts later: the outer one's
-    code has an instruction that covers the whole body.
-    """
-    if isinstance(node, ast.FunctionDef):
-        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-        return code.co_name == node.name and code.co_firstlineno == first
-    if not isinstance(node, ast.Lambda) or code.co_name != "<lambda>" or node.lineno != code.co_firstlineno:
-        return False
-    start = (node.body.lineno, node.body.col_offset)
-    stop = (node.body.end_lineno or 0, node.body.end_col_offset or 0)
-    return all(start <= (line, col) and (end, end_col) <= stop for line, col, end, end_col in spots)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .expr import Side, other
-from .lower import Lowered, Test
+from .lower import Lowered, Near, Test
 
 Kernel = Callable[..., int]
 
@@ -111,11 +111,11 @@ class _Filter:
 
     def __init__(self, text: _Text) -> None:
         lowered = text.lowered
-        tests = list(lowered.tests)
+        tests = [test for test in lowered.tests if isinstance(test, Test)]
         self.needs_lines = lowered.others != "True"
         self.setup: list[str] = []
-        parts: list[str] = []
-        narrow = any(test.bits == 32 and test.op != "ne" for test in tests)
+        parts = [self._near(text, test) for test in lowered.tests if isinstance(test, Near)]
+        narrow = bool(parts) or any(test.bits == 32 and test.op != "ne" for test in tests)
         if narrow and not self.needs_lines:
             tests = [test for test in tests if test.bits == 32]
         while tests:
@@ -132,6 +132,21 @@ class _Filter:
         # The filter repeats the condition five times over, and compiling takes longer than linearly in its size.
         self.worthwhile = len(lowered.lines) + len(lowered.tests) <= LONG_CONDITION
         self.condition = " & ".join(parts) or "True"
+
+    def _near(self, text: _Text, test: Near) -> str:
+        """|l - r| <= w as one comparison: 2(l - r) + 2w <= 4w, unsigned.
+
+        Doubled, the difference -2**31, whose absolute value wraps to itself and so is "near", becomes 0. Other
+        differences close to it slip through too; the exact condition stops them.
+        """
+        low = f"w{len(self.setup)}"
+        if text.stored == "left":
+            self.setup.append(f"{low} = np.int32(2 * r{test.right} - {2 * test.width})")
+            distance = f"l{test.left} + l{test.left} - {low}"
+        else:
+            self.setup.append(f"{low} = np.int32(2 * l{test.left} + {2 * test.width})")
+            distance = f"{low} - (r{test.right} + r{test.right})"
+        return f"(np.uint32({distance}) <= np.uint32({4 * test.width}))"
 
     def _band(self, text: _Text, a: Test, b: Test) -> str:
         """`value` in [low, high], as one comparison."""

@@ -7,20 +7,16 @@ The condition is monotone in what needs a recheck, so it never loses a pair.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from .emit import Emitter, NotEmittable, Value, dtype_of, limit_of
-from .encode import LONG_TEXT, Array, Domain, Mask, Mode, approximate, encode, text_words
+from .encode import Domain, Mode
 from .expr import (
     COMPARISONS,
     MIRRORED,
     STRICT,
     Call,
     Cast,
-    Column,
     Constant,
     Expr,
     Side,
@@ -29,106 +25,12 @@ from .expr import (
     walk,
 )
 from .plan import Plan
+from .slots import VALIDITY, Encoding, SideProgram, Slot
 from .types import BOOLEAN, STRING, Type
-from .vector import Frame, Program
 
 MAX_COMPARISONS = 32
 """Comparisons between the streams that are compiled; a longer condition would take too long to compile, so what is
 beyond is rechecked column by column on the candidates that the rest lets through."""
-
-
-@dataclass(frozen=True, slots=True)
-class Encoding:
-    """How a slot's expression becomes a number; None for `domain` keeps the value itself, "truth" is true-not-NULL."""
-
-    domain: Domain | None = None
-    mode: Mode = "exact"
-    scale: int = 0
-    truth: bool = False
-
-
-VALIDITY = Encoding("validity")
-"""Marks a slot that holds another slot's validity."""
-_NOT_NUMERIC = ("hash", "prefix", "approximate", "validity")
-
-
-@dataclass(slots=True)
-class Slot:
-    """One number per tuple. `required`: a tuple in which it is NULL can match nothing and is not stored.
-    Otherwise, `validity` is the number of the boolean slot that says where it is not NULL."""
-
-    expr: Expr
-    encoding: Encoding
-    dtype: str
-    required: bool = False
-    validity: int | None = None
-
-
-@dataclass(slots=True)
-class SlotValues:
-    """The slots of a batch: one column per slot, and which tuples are live (None: all)."""
-
-    columns: list[Array]
-    live: Mask | None
-    long_text: bool = False
-
-
-class SideProgram:
-    """Computes one side's slots from a batch."""
-
-    def __init__(self, side: Side, filters: Sequence[Expr], slots: Sequence[Slot]) -> None:
-        self.side = side
-        self.slots = tuple(slots)
-        self._filters = Program(filters)
-        self._numeric: list[int] = []
-        exprs: list[Expr] = []
-        for i, slot in enumerate(self.slots):
-            if slot.encoding.domain not in _NOT_NUMERIC:
-                self._numeric.append(i)
-                exprs.append(slot.expr)
-        self._program = Program(exprs)
-        read = [*filters, *(slot.expr for slot in self.slots)]
-        self.columns = sorted({n.name for expr in read for n in walk(expr) if isinstance(n, Column)})
-
-    def run(self, frame: Frame) -> SlotValues:
-        live = self._filters.true_rows(frame)
-        known = dict(zip(self._numeric, self._program.run(frame), strict=True))
-        columns: list[Array] = []
-        valids: dict[int, Mask | None] = {}
-        long_text = False
-        for i, slot in enumerate(self.slots):
-            if slot.encoding == VALIDITY:
-                of = next(k for k, other in enumerate(self.slots) if other.validity == i)
-                mask = valids[of]
-                columns.append(np.ones(frame.length, np.bool_) if mask is None else mask)
-                continue
-            values, valid = self._encoded(slot, frame, known.get(i))
-            if slot.encoding.domain == "hash":
-                long_text = long_text or bool((values & LONG_TEXT).any())
-            valids[i] = valid
-            if slot.required and valid is not None:
-                live &= valid
-            columns.append(values)
-        return SlotValues([np.ascontiguousarray(c) for c in columns], None if live.all() else live, long_text)
-
-    @staticmethod
-    def _encoded(
-        slot: Slot, frame: Frame, known: tuple[Array, Mask | None] | None
-    ) -> tuple[Array, Mask | None]:
-        encoding = slot.encoding
-        if encoding.domain in ("hash", "prefix"):
-            return text_words(frame.text(slot.expr), encoding.domain)
-        if encoding.domain == "approximate":
-            if isinstance(slot.expr, Constant):
-                return approximate([slot.expr.value] * frame.length, slot.expr.type.scale)
-            return approximate(frame.rowwise(slot.expr), slot.expr.type.scale)
-        assert known is not None
-        values, valid = known
-        if encoding.truth:
-            return (values if valid is None else values & valid), None
-        if encoding.domain is None:
-            return values, valid
-        return encode(values, valid, slot.expr.type, encoding.domain, encoding.mode, encoding.scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +43,15 @@ class Test:
     bits: int
 
 
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A condition `abs(l<left> - r<right>) <= width` on 32-bit integers, in their wrapping arithmetic."""
+
+    left: int
+    right: int
+    width: int
+
+
 @dataclass
 class Lowered:
     """What the kernels and the engine need of a predicate."""
@@ -148,8 +59,8 @@ class Lowered:
     slots: dict[Side, list[Slot]]
     lines: tuple[str, ...]
     condition: str
-    tests: tuple[Test, ...]
-    """The part of the condition that is plain tests; where `others` is "True", all of it."""
+    tests: tuple[Test | Near, ...]
+    """The part of the condition that is tests of a known form; where `others` is "True", all of it."""
     others: str
     recheck: tuple[Expr, ...]
     recheck_long_text: tuple[Expr, ...]
@@ -199,7 +110,7 @@ class _PairEmitter(Emitter):
         self.slots: dict[Side, list[Slot]] = {"left": [], "right": []}
         self.recheck: dict[Expr, None] = {}
         self.recheck_long_text: dict[Expr, None] = {}
-        self.tests: dict[str, Test] = {}
+        self.tests: dict[str, Test | Near] = {}
         self._top = False
         self._term: Expr | None = None
         self._comparisons = 0
@@ -229,9 +140,7 @@ class _PairEmitter(Emitter):
 
     def leaf(self, expr: Expr) -> Value | None:
         used = sides(expr)
-        if len(used) != 1 or (
-            isinstance(expr, Cast) and expr.type.kind == "double" and expr.arg.type.kind == "float"
-        ):
+        if len(used) != 1 or (isinstance(expr, Cast) and expr.type.kind == "double" and expr.arg.type.kind == "float"):
             return None
         (side,) = used
         code, valid = self._use(side, self.slot(side, expr, Encoding(), dtype_of(expr.type)))
@@ -297,7 +206,11 @@ class _PairEmitter(Emitter):
             expr = Call(MIRRORED[expr.op], (b, a), BOOLEAN)
             a, b = b, a
         if sides(a) != {"left"} or sides(b) != {"right"}:
-            return self._undecided(expr)
+            code = self._undecided(expr)
+            near = self._near(expr) if self._top else None
+            if near is not None:
+                self.tests[code] = near
+            return code
         left, right, op = self._slots_of(expr)
         left_code, left_valid = self._use("left", left)
         right_code, right_valid = self._use("right", right)
@@ -321,6 +234,19 @@ class _PairEmitter(Emitter):
             bits = 32 if self.slots["left"][left].dtype == "int32" else 64
             self.tests[test] = Test(left, op, right, bits)
         return test
+
+    def _near(self, expr: Call) -> Near | None:
+        """Recognise abs(l - r) <= constant."""
+        for magnitude, limit, op in ((*expr.args, expr.op), (*expr.args[::-1], MIRRORED[expr.op])):
+            match magnitude, limit, op:
+                case Call("abs", (Call("sub", (a, b), Type("int")),)), Constant(int(width), Type("int")), "le" | "lt":
+                    width -= op == "lt"
+                    if sides(a) == {"right"} and sides(b) == {"left"}:
+                        a, b = b, a
+                    if sides(a) == {"left"} and sides(b) == {"right"} and 0 <= width < 2**30:
+                        plain = Encoding()
+                        return Near(self.slot("left", a, plain, "int32"), self.slot("right", b, plain, "int32"), width)
+        return None
 
     def key_slots(self, equality: Call) -> tuple[int, int]:
         left, right, _ = self._slots_of(equality)
@@ -387,9 +313,7 @@ def _domain(op: str, a: Expr, b: Expr) -> tuple[Domain, int, Side | None]:
     if "decimal" in (a.type.kind, b.type.kind):
         scale = max(a.type.scale, b.type.scale)
         finer = [x.type for x in (a, b) if x.type.scale == scale]
-        fits = all(_encodable(x.type) for x in (a, b)) and any(
-            t.kind != "decimal" or t.precision <= 18 for t in finer
-        )
+        fits = all(_encodable(x.type) for x in (a, b)) and any(t.kind != "decimal" or t.precision <= 18 for t in finer)
         return ("decimal", scale, None) if fits else ("approximate", 0, None)
     return "i64", 0, None
 
@@ -412,6 +336,3 @@ def _closed(op: str, narrow: Side | None, domain: Domain) -> tuple[str, tuple[Mo
     if narrow == "right":  # the left operand is rounded: seen from the right, l < r is r > l
         return closed, (_FROM_BELOW[op], "exact")
     return closed, ("exact", _FROM_ABOVE[op])
-
-
-__all__ = ["Lowered", "SideProgram", "Slot", "SlotValues", "lower"]

@@ -15,7 +15,7 @@ NAN, INF, INT64_MIN = np.nan, np.inf, np.iinfo(np.int64).min
 INT64_MAX, INT32_MIN, INT32_MAX = np.iinfo(np.int64).max, np.iinfo(np.int32).min, np.iinfo(np.int32).max
 
 inline = njit(nogil=True, error_model="numpy")
-sqrt, atan2, isnan, exp, ln = math.sqrt, math.atan2, math.isnan, math.exp, math.log
+sqrt, atan2, isnan, isfinite, exp, ln = math.sqrt, math.atan2, math.isnan, math.isfinite, math.exp, math.log
 sin, cos, tan, asin, acos, atan = math.sin, math.cos, math.tan, math.asin, math.acos, math.atan
 radians, degrees, floor, ceil = np.radians, np.degrees, np.floor, np.ceil
 abs_ = abs

@@ -28,7 +28,7 @@ i32, i64 = _converter(np.int32), _converter(np.int64)
 f32, f64 = _converter(np.float32), _converter(np.float64)
 not_ = np.logical_not
 abs_ = np.abs
-isnan = np.isnan
+isnan, isfinite = np.isnan, np.isfinite
 sqrt, floor, ceil = np.sqrt, np.floor, np.ceil
 radians, degrees = np.radians, np.degrees
 

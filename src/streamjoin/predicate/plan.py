@@ -57,7 +57,8 @@ class Band:
     """Stored tuples can match only if `key` lies in one of the intervals that the probing tuple gives.
 
     Where not `exact`, the bounds come from rearranging arithmetic that may round or overflow: they must be widened
-    outwards and candidates rechecked.
+    outwards and candidates rechecked. Integers wrap, so for stored tuples near the ends of their type no widening is
+    enough (`l.a - r.a <= 3` is true for the largest l.a and r.a = -10): whoever uses such a band must keep them apart.
     """
 
     stored: Side

@@ -11,10 +11,8 @@ import re
 from collections.abc import Callable
 from contextvars import ContextVar
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
-import numpy as np
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
@@ -34,8 +32,9 @@ from .expr import (
     conjunction,
     disjunction,
 )  # fmt: skip
-from .literals import constant, decimal_constant, integer, parse_date, parse_timestamp
-from .types import DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, from_name
+from .literals import decimal_constant
+from .sql_literals import moment, number, span, suffixed, sum_of_units
+from .types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, from_name
 
 Node = Any
 """A node of sqlglot's tree; its base class goes by different names in different versions."""
@@ -67,16 +66,6 @@ _CASTS = (
     "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "date", "timestamp",
 )  # fmt: skip
 _KNOWN = ", ".join(sorted({*_FUNCTIONS, *_CASTS, "case", "cast", "if", "isnotnull", "nullif", "try_cast"}))
-
-_SECOND = 1_000_000_000
-_UNITS = {  # in nanoseconds
-    "week": 604_800 * _SECOND, "day": 86_400 * _SECOND, "hour": 3600 * _SECOND, "minute": 60 * _SECOND,
-    "second": _SECOND, "millisecond": 1_000_000, "microsecond": 1000, "nanosecond": 1,
-}  # fmt: skip
-_FIELDS = ("day", "hour", "minute", "second")
-_LIMITS = {"hour": 24, "minute": 60, "second": 60}
-_NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-_AMOUNT = re.compile(r"\s*([+-]?)\s*(\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})\s*([a-z]+?)s?(?![a-z])")
 
 
 def parse_sql(text: str) -> Expr:
@@ -203,26 +192,7 @@ def _column(node: Node) -> Expr:
 def _literal(node: Node, sign: str = "") -> Constant:
     if node.is_string:
         return Constant(node.name, STRING)
-    text = sign + node.name
-    if len(text) > 100:
-        raise PredicateError(f"on: the number {shown(text)} has too many digits; a decimal holds 38")
-    if not _NUMBER.fullmatch(text):
-        raise PredicateError(f"on: {shown(text)} is no number; write it like 10.5 or 1e3")
-    if re.fullmatch(r"-?\d+", text):
-        return integer(int(text))
-    if "e" in text.lower():
-        return _floating(text, DOUBLE)
-    return decimal_constant(Decimal(text))
-
-
-def _floating(text: str, type_: Type) -> Constant:
-    if not _NUMBER.fullmatch(text):
-        raise PredicateError(f"on: {shown(text)} is no number; write it like 10.5 or 1e3")
-    with np.errstate(over="ignore"):
-        number = np.float32(text) if type_ == FLOAT else np.float64(text)
-    if not np.isfinite(number):
-        raise PredicateError(f"on: the number {shown(text)} does not fit {type_}")
-    return constant(number)
+    return number(sign + node.name)
 
 
 def _negative(node: Node) -> Expr:
@@ -243,36 +213,13 @@ def _cast(node: Node) -> Expr:
     arg = node.this
     if isinstance(arg, exp.Literal):
         if not arg.is_string:
-            return _suffixed(arg.name, type_) or Cast(_literal(arg), type_)
+            return suffixed(arg.name, type_) or Cast(_literal(arg), type_)
         if type_.kind == "decimal" and re.fullmatch(r"\d+\.?\d*|\.\d+", arg.name):  # 5.5BD comes as a cast of '5.5'
             exact = decimal_constant(Decimal(arg.name))
             return exact if exact.type == type_ else Cast(Constant(arg.name, STRING), type_)
         if type(node) is exp.Cast and type_ in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
-            return _moment(arg.name, type_)
+            return moment(arg.name, type_)
     return Cast(_convert(arg), type_)
-
-
-def _suffixed(text: str, type_: Type) -> Constant | None:
-    """A number cast to the type that a suffix names: 5L, 5D; None where the cast has to compute something."""
-    if type_.is_float:
-        return _floating(text, type_)
-    if type_.is_integer and text.isdigit():
-        if len(text) > 19 or int(text) >= 2 ** (type_.bits - 1):
-            raise PredicateError(f"on: the number {shown(text)} does not fit {type_}; bigint or decimal may do")
-        return Constant(int(text), type_)
-    return None
-
-
-def _moment(text: str, type_: Type) -> Constant:
-    """DATE '...', TIMESTAMP '...': what Spark refuses is refused; more than six digits make nanoseconds."""
-    if type_ != DATE and re.search(r"\.\d{7,}", text):
-        type_ = Type(type_.kind, unit="ns")
-    zoned = type_.kind == "timestamp_ntz" and re.search(r":.*(Z|UTC|GMT|[+-][\d:]+)$", text.strip())
-    value = parse_date(text) if type_ == DATE else parse_timestamp(text, type_.unit)
-    if value is None or zoned:
-        example = "2026-01-31" if type_ == DATE else "2026-01-31 12:30:00"
-        raise PredicateError(f"on: {shown(text)} is no {type_}; write {type_.kind.upper()} '{example}'")
-    return Constant(value, type_)
 
 
 def _interval(node: Node) -> Constant:
@@ -282,9 +229,9 @@ def _interval(node: Node) -> Constant:
         value = value.this
     text = value.name if isinstance(value, exp.Literal) else ""
     if isinstance(unit, exp.IntervalSpan):
-        nanos = _span(text.strip(), unit.this.name.lower(), unit.expression.name.lower())
+        nanos = span(text.strip(), unit.this.name.lower(), unit.expression.name.lower())
     else:
-        nanos = _sum_of_units(f"{text} {unit.name}" if unit else text)
+        nanos = sum_of_units(f"{text} {unit.name}" if unit else text)
     if nanos is None:
         if re.search("(?i)month|quarter|year", f"{text} {unit}"):
             raise PredicateError(f"on: {_source(node)} has no fixed length; give days, hours or seconds instead")
@@ -296,32 +243,6 @@ def _interval(node: Node) -> Constant:
     if not -(2**63) <= ticks < 2**63:
         raise PredicateError(f"on: {_source(node)} is too long; an interval holds 292,471 years of microseconds")
     return Constant(ticks, Type("interval", unit=unit))
-
-
-def _sum_of_units(text: str) -> int | None:
-    """'1 hour 30 minutes' in nanoseconds."""
-    total, at, text = Fraction(0), 0, text.strip().lower()
-    while at < len(text):
-        match = _AMOUNT.match(text, at)
-        if match is None or match[3] not in _UNITS:
-            return None
-        total += Fraction(match[1] + match[2]) * _UNITS[match[3]]
-        at = match.end()
-    return int(total) if at and total.denominator == 1 else None
-
-
-def _span(text: str, first: str, last: str) -> int | None:
-    """'1 02:03:04' DAY TO SECOND in nanoseconds."""
-    if first not in _FIELDS or last not in _FIELDS:
-        return None
-    units = _FIELDS[_FIELDS.index(first) : _FIELDS.index(last) + 1]
-    parts = re.split(r"\s+|:", text.lstrip("+-"))
-    if len(parts) != len(units) or not all(re.fullmatch(r"\d{1,18}(\.\d{1,9})?", part) for part in parts):
-        return None
-    if any(Fraction(part) >= _LIMITS[unit] for part, unit in zip(parts[1:], units[1:], strict=True)):
-        return None
-    total = sum(Fraction(part) * _UNITS[unit] for part, unit in zip(parts, units, strict=True))
-    return (-int(total) if text.startswith("-") else int(total)) if total.denominator == 1 else None
 
 
 def _function(node: Node) -> Expr:

@@ -159,25 +159,46 @@ def cast(value: Any, source: Type, target: Type) -> Any:
         return _to_integer(value, source, target)
     if target.is_float:
         number = _ratio(value, source.scale) if source.kind == "decimal" else float(value)
-        if target.kind == "float":
-            return _int_to_float32(value) if isinstance(value, int) and not source.scale else to_float32(number)
-        return number / 1_000_000 if source.is_timestamp else number
+        if source.is_timestamp:
+            number /= _per_second(source)
+        elif target.kind == "float" and isinstance(value, int) and not source.scale:
+            return _int_to_float32(value)
+        return to_float32(number) if target.kind == "float" else number
     if target.kind == "decimal":
+        if source.is_timestamp:
+            return to_decimal(value, _per_second(source), target)
         if source.is_float:
             if math.isinf(value) or value != value:
                 return None
             # Spark reads the shortest decimal text of the double, not its exact binary value; of a float, too.
             return _decimal_from_text(java_float(value, DOUBLE), target)
         return to_decimal(value, 10**source.scale, target)
+    if target.is_timestamp:
+        return _to_timestamp(value, source, target)
+    return value // TICKS_PER_DAY[source.unit] if target.kind == "date" else _in_unit(value, source, target)
+
+
+def _per_second(type_: Type) -> int:
+    return TICKS_PER_DAY[type_.unit] // 86_400
+
+
+def _in_unit(ticks: int, source: Type, target: Type) -> int:
+    if source.unit == target.unit:
+        return ticks
+    return bounded(ticks * 1000) if target.unit == "ns" else ticks // 1000
+
+
+def _to_timestamp(value: Any, source: Type, target: Type) -> int | None:
+    """Numbers count seconds; true is one tick."""
+    if source.is_timestamp:
+        return _in_unit(value, source, target)
     if source.kind == "date":
         return bounded(value * TICKS_PER_DAY[target.unit])
-    if source.is_integer:
-        return bounded(value * TICKS_PER_DAY[target.unit] // 86_400)
-    if target.kind == "date":
-        return value // TICKS_PER_DAY[source.unit]
-    if source.unit == target.unit:
-        return value
-    return bounded(value * 1000) if target.unit == "ns" else value // 1000
+    if source.is_float:
+        return None if math.isinf(value) or value != value else saturate(value * float(_per_second(target)), 64)
+    if source.kind == "decimal":
+        return wrap(truncated_division(value * _per_second(target), 10**source.scale), 64)
+    return int(value) if source.kind == "boolean" else bounded(value * _per_second(target))
 
 
 def can_cast(source: Type, target: Type) -> bool:
@@ -188,12 +209,9 @@ def can_cast(source: Type, target: Type) -> bool:
         return source.kind == target.kind
     if source.kind == "string" or target.kind == "string":
         return True
-    if source.is_timestamp or target.is_timestamp:
-        calendar = source.is_timestamp or source.kind == "date"
-        if target.is_timestamp:
-            return calendar or source.is_integer
-        return target.kind in ("date", "bigint", "double")
-    return source.kind != "date" and target.kind != "date"
+    if "date" in (source.kind, target.kind):
+        return source.is_timestamp or target.is_timestamp
+    return True
 
 
 def _ratio(unscaled: int, scale: int) -> float:
@@ -207,13 +225,14 @@ def _int_to_float32(value: int) -> float:
     return float(np.float32(np.int64(value))) if INT64_MIN <= value <= INT64_MAX else to_float32(float(value))
 
 
-def _to_integer(value: Any, source: Type, target: Type) -> int:
+def _to_integer(value: Any, source: Type, target: Type) -> int | None:
     if source.is_float:
         return wrap(saturate(value, 64 if target.bits == 64 else 32), target.bits)
     if source.kind == "decimal":
         value = truncated_division(value, 10**source.scale)
     elif source.is_timestamp:
-        value = value // (TICKS_PER_DAY[source.unit] // 86_400)
+        seconds = value // _per_second(source)
+        return seconds if wrap(seconds, target.bits) == seconds else None
     return wrap(value, target.bits)
 
 
@@ -289,7 +308,7 @@ def _to_string(value: Any, source: Type) -> str:
     if source.kind == "date":
         return date_text(value)
     if source.is_timestamp:
-        per_second = TICKS_PER_DAY[source.unit] // 86_400
+        per_second = _per_second(source)
         seconds, ticks = divmod(value, per_second)
         days, seconds = divmod(seconds, 86_400)
         fraction = str(ticks).rjust(len(str(per_second)) - 1, "0").rstrip("0")

@@ -1,0 +1,104 @@
+"""Slots: the few integers or floats per tuple that a condition over two tuples reads, computed once per tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .encode import LONG_TEXT, Array, Domain, Mask, Mode, approximate, encode, text_words
+from .expr import Column, Constant, Expr, Side, walk
+from .vector import Frame, Program
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How a slot's expression becomes a number; None for `domain` keeps the value itself, "truth" is true-not-NULL."""
+
+    domain: Domain | None = None
+    mode: Mode = "exact"
+    scale: int = 0
+    truth: bool = False
+
+
+VALIDITY = Encoding("validity")
+"""Marks a slot that holds another slot's validity."""
+_NOT_NUMERIC = ("hash", "prefix", "approximate", "validity")
+
+
+@dataclass(slots=True)
+class Slot:
+    """One number per tuple. `required`: a tuple in which it is NULL can match nothing and is not stored.
+    Otherwise, `validity` is the number of the boolean slot that says where it is not NULL."""
+
+    expr: Expr
+    encoding: Encoding
+    dtype: str
+    required: bool = False
+    validity: int | None = None
+
+
+@dataclass(slots=True)
+class SlotValues:
+    """The slots of a batch: one column per slot, and which tuples are live (None: all)."""
+
+    columns: list[Array]
+    live: Mask | None
+    long_text: bool = False
+
+
+class SideProgram:
+    """Computes one side's slots from a batch."""
+
+    def __init__(self, side: Side, filters: Sequence[Expr], slots: Sequence[Slot]) -> None:
+        self.side = side
+        self.slots = tuple(slots)
+        self._filters = Program(filters)
+        self._numeric: list[int] = []
+        exprs: list[Expr] = []
+        for i, slot in enumerate(self.slots):
+            if slot.encoding.domain not in _NOT_NUMERIC:
+                self._numeric.append(i)
+                exprs.append(slot.expr)
+        self._program = Program(exprs)
+        read = [*filters, *(slot.expr for slot in self.slots)]
+        self.columns = sorted({n.name for expr in read for n in walk(expr) if isinstance(n, Column)})
+
+    def run(self, frame: Frame) -> SlotValues:
+        live = self._filters.true_rows(frame)
+        known = dict(zip(self._numeric, self._program.run(frame), strict=True))
+        columns: list[Array] = []
+        valids: dict[int, Mask | None] = {}
+        long_text = False
+        for i, slot in enumerate(self.slots):
+            if slot.encoding == VALIDITY:
+                of = next(k for k, other in enumerate(self.slots) if other.validity == i)
+                mask = valids[of]
+                columns.append(np.ones(frame.length, np.bool_) if mask is None else mask)
+                continue
+            values, valid = self._encoded(slot, frame, known.get(i))
+            if slot.encoding.domain == "hash":
+                long_text = long_text or bool((values & LONG_TEXT).any())
+            valids[i] = valid
+            if slot.required and valid is not None:
+                live &= valid
+            columns.append(values)
+        return SlotValues([np.ascontiguousarray(c) for c in columns], None if live.all() else live, long_text)
+
+    @staticmethod
+    def _encoded(slot: Slot, frame: Frame, known: tuple[Array, Mask | None] | None) -> tuple[Array, Mask | None]:
+        encoding = slot.encoding
+        if encoding.domain in ("hash", "prefix"):
+            return text_words(frame.text(slot.expr), encoding.domain)
+        if encoding.domain == "approximate":
+            if isinstance(slot.expr, Constant):
+                return approximate([slot.expr.value] * frame.length, slot.expr.type.scale)
+            return approximate(frame.rowwise(slot.expr), slot.expr.type.scale)
+        assert known is not None
+        values, valid = known
+        if encoding.truth:
+            return (values if valid is None else values & valid), None
+        if encoding.domain is None:
+            return values, valid
+        return encode(values, valid, slot.expr.type, encoding.domain, encoding.mode, encoding.scale)
