@@ -11,8 +11,3 @@ settings.register_profile("default", deadline=None, print_blob=True, suppress_he
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.register_profile("torture", settings.get_profile("default"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
-
-
-def examples(count: int) -> int:
-    """So many examples of an ordinary run, 20 times as many under "torture"."""
-    return count * settings().max_examples // 100

@@ -44,9 +44,7 @@ def as_schema(data: Any, argument: str) -> pa.Schema:
 def check_names(schema: pa.Schema, argument: str) -> None:
     doubled = sorted({name for name in schema.names if schema.names.count(name) > 1})
     if doubled:
-        raise ArgumentError(
-            f"{argument}: column names must be unique; {', '.join(map(repr, doubled))} appears twice"
-        )
+        raise ArgumentError(f"{argument}: column names must be unique; {', '.join(map(repr, doubled))} appears twice")
 
 
 def as_table(data: Any, argument: str) -> pa.Table:
@@ -59,9 +57,7 @@ def as_table(data: Any, argument: str) -> pa.Table:
         try:
             return pa.table(data)
         except (TypeError, ValueError, pa.ArrowException) as error:
-            raise SchemaError(
-                f"{argument}: cannot read {type(data).__name__} as Arrow data: {error}"
-            ) from None
+            raise SchemaError(f"{argument}: cannot read {type(data).__name__} as Arrow data: {error}") from None
     raise SchemaError(
         f"{argument}: {type(data).__name__} is not Arrow data; give anything with the Arrow PyCapsule interface "
         "(a pyarrow Table or RecordBatch, a polars or pandas DataFrame, a duckdb relation)"
@@ -94,13 +90,36 @@ def conform(table: pa.Table, schema: pa.Schema, argument: str) -> pa.Table:
 def _is_text(type_: pa.DataType) -> bool:
     if pa.types.is_dictionary(type_):
         return _is_text(type_.value_type)
-    return bool(
-        pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
-    )
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
 
 
 def _listing(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def take_rows(table: pa.Table, indices: pa.Array) -> pa.Table:
+    """`table.take`, also for the types that Arrow cannot take from: views of text and bytes, at any depth."""
+    plain = pa.schema([field.with_type(_without_views(field.type)) for field in table.schema])
+    if plain.types == table.schema.types:
+        return table.take(indices)
+    columns = [column.cast(type_) for column, type_ in zip(table.columns, plain.types, strict=True)]
+    taken = pa.table(columns, names=table.column_names).take(indices)
+    columns = [column.cast(type_) for column, type_ in zip(taken.columns, table.schema.types, strict=True)]
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _without_views(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(type_):
+        return pa.large_string()
+    if pa.types.is_binary_view(type_):
+        return pa.large_binary()
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(_without_views(type_.value_type)))
+    if pa.types.is_large_list(type_):
+        return pa.large_list(type_.value_field.with_type(_without_views(type_.value_type)))
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in type_])
+    return type_
 
 
 def contiguous(column: pa.ChunkedArray) -> pa.Array:
@@ -112,20 +131,20 @@ def read_time(column: pa.Array, unit: str, where: str) -> npt.NDArray[np.int64]:
     """A time column as int64 ticks of `unit`; DataError for NULLs and for what does not fit."""
     if column.null_count:
         row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
-        raise DataError(
-            f"{where} is NULL in row {row} of the batch; a tuple without a timestamp belongs to no window"
-        )
+        raise DataError(f"{where} is NULL in row {row} of the batch; a tuple without a timestamp belongs to no window")
     own = time_unit(column.type)
     if pa.types.is_date64(column.type):
         column = column.cast(pa.date32())
     if pa.types.is_uint64(column.type):
         ticks = np.asarray(column)
-        if len(ticks) and int(ticks.max()) > np.iinfo(np.int64).max:
+        if len(ticks) and int(ticks.max()) >= np.iinfo(np.int64).max:
             raise DataError(f"{where} holds {int(ticks.max())}, which is beyond 64 bits with sign")
         return ticks.astype(np.int64)
     if not pa.types.is_integer(column.type):
         column = column.view(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
     ticks = np.asarray(column).astype(np.int64, copy=False)
+    if len(ticks) and (int(ticks.max()) == np.iinfo(np.int64).max or int(ticks.min()) == np.iinfo(np.int64).min):
+        raise DataError(f"{where} holds the first or the last number of 64 bits, which no window can reach beyond")
     if own == unit or own == "int" or unit == "int":
         return ticks
     factor = NANOSECONDS_PER_TICK[own] // NANOSECONDS_PER_TICK[unit]  # type: ignore[index]
@@ -224,4 +243,4 @@ class Payload:
         before = np.cumsum(lengths) - lengths - starts[needed]
         places = rows + before[np.searchsorted(needed, batch).clip(0, len(needed) - 1)]
         indices = pa.array(places, mask=rows < 0) if len(present) < len(rows) else pa.array(places)
-        return pa.concat_tables(tables).take(indices)
+        return take_rows(pa.concat_tables(tables), indices)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .arrow import Payload, as_schema, as_table, conform, contiguous, read_time, result_schema
+from .arrow import Payload, as_schema, as_table, conform, contiguous, read_time, result_schema, take_rows
 from .errors import StateError
 from .flow.front import Arrival, AsFound, Front, InOrder, Step
 from .flow.order import PushOrder
@@ -145,9 +145,7 @@ class WindowJoin:
     def late(self) -> LateRows:
         """The late rows of both streams since the last call; the join must have been opened with late="keep"."""
         if self.options.late != "keep":
-            raise StateError(
-                'late: late rows are only counted here; open the join with late="keep" to get them'
-            )
+            raise StateError('late: late rows are only counted here; open the join with late="keep" to get them')
         taken, self._late = self._late, {"left": [], "right": []}
         tables = [pa.concat_tables([self._payload[s].schema.empty_table(), *taken[s]]) for s in SIDES]
         return LateRows(*tables)
@@ -237,20 +235,16 @@ class WindowJoin:
         if self.options.time is None:
             return None
         name = self.options.time.of(side)
-        return read_time(
-            contiguous(table.column(name)), self.options.time.unit, f"{argument}: time column {name!r}"
-        )
+        return read_time(contiguous(table.column(name)), self.options.time.unit, f"{argument}: time column {name!r}")
 
-    def _without_late(
-        self, side: Side, table: pa.Table, arrival: Arrival, time: npt.NDArray[np.int64]
-    ) -> Arrival:
+    def _without_late(self, side: Side, table: pa.Table, arrival: Arrival, time: npt.NDArray[np.int64]) -> Arrival:
         on_time = self._progress.on_time(side, time)
         if on_time is None:
             return arrival
         late = np.flatnonzero(~on_time)
         self._counts[side]["late"] += len(late)
         if self.options.late == "keep":
-            self._late[side].append(table.take(pa.array(late)))
+            self._late[side].append(take_rows(table, pa.array(late)))
         return Arrival(
             arrival.row[on_time],
             time[on_time],

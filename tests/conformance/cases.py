@@ -119,8 +119,8 @@ def _streams() -> list[Case]:
             "times-at-the-ends",
             eq,
             *few,
-            left_time=[-(2**63)] * 9 + [0] * 9 + [2**63 - 1] * (N - 18),
-            right_time=[-(2**63) + 1] * 9 + [5] * 9 + [2**63 - 2] * (N - 18),
+            left_time=[-(2**63) + 1] * 9 + [0] * 9 + [2**63 - 2] * (N - 18),
+            right_time=[-(2**63) + 2] * 9 + [5] * 9 + [2**63 - 3] * (N - 18),
         ),
         case(
             "small-integer-times",
@@ -160,12 +160,15 @@ def _streams() -> list[Case]:
             left_time=pa.array([DAY + datetime.timedelta(days=i // 2) for i in range(N)], pa.date32()),
             right_time=pa.array([DAY + datetime.timedelta(days=i) for i in range(N)], pa.date32()),
         ),
-        case("all-match", "TRUE", {"k": ints([0] * 260)}, {"k": ints([0] * 260)}, step=30),
         case("none-match", "FALSE", *few),
         case("null-predicate", "NULL", *few),
         case("all-null-keys", eq, *both(lambda seed: pa.nulls(N, pa.int64()))),
-        case("null-typed-column", "l.k = r.k OR l.k IS NULL AND r.j = 1", {"k": pa.nulls(N)},
-             {"k": ints([1] * N), "j": ints([0, 1] * (N // 2))}),  # fmt: skip
+        case(
+            "null-typed-column",
+            "l.k = r.k OR l.k IS NULL AND r.j = 1",
+            {"k": pa.nulls(N)},
+            {"k": ints([1] * N), "j": ints([0, 1] * (N // 2))},
+        ),
         case("nulls-in-conditions", "l.k <> r.k OR l.k IS NULL AND r.k IS NOT NULL", *few),
         case("null-safe-equality", "l.k <=> r.k", *few),
     ]
@@ -209,13 +212,21 @@ def _numbers() -> list[Case]:
         case("overflowing-difference", "abs(l.k - r.k) <= 1", *both(lambda seed: hard(pa.int32(), N, seed))),
         case("division-by-zero", "l.k / r.k >= 1 OR l.k % r.k = 0", *both(lambda seed: hard(pa.int32(), N, seed))),
         case("decimals", "l.k = r.k", *both(lambda seed: typed(cents, short, N, seed))),
-        case("decimals-band", "l.k BETWEEN r.k - 0.01 AND r.k + 0.01", *both(lambda seed: typed(cents, short, N, seed))),
-        case("decimal-scales", "l.k = r.k", {"k": typed(cents, short, N, 1)},
-             {"k": typed([Decimal("1.5"), Decimal("-1.5"), Decimal(0), None], pa.decimal128(9, 1), N, 2)}),  # fmt: skip
+        case(
+            "decimals-band", "l.k BETWEEN r.k - 0.01 AND r.k + 0.01", *both(lambda seed: typed(cents, short, N, seed))
+        ),
+        case(
+            "decimal-scales",
+            "l.k = r.k",
+            {"k": typed(cents, short, N, 1)},
+            {"k": typed([Decimal("1.5"), Decimal("-1.5"), Decimal(0), None], pa.decimal128(9, 1), N, 2)},
+        ),
         case("wide-decimals", "l.k = r.k", *both(lambda seed: typed(huge, wide, N, seed))),
         case("wide-decimals-range", "l.k < r.k", {"k": typed(huge, wide, N, 1)}, {"k": typed(cents, short, N, 2)}),
         case("decimal-beside-int", "l.k >= r.k", {"k": typed(cents, short, N, 1)}, {"k": hard(i64, N, 2)}),
-        case("small-decimals", "l.k = r.k", {"k": hard(pa.decimal32(9, 2), N, 1)}, {"k": hard(pa.decimal64(18, 3), N, 2)}),
+        case(
+            "small-decimals", "l.k = r.k", {"k": hard(pa.decimal32(9, 2), N, 1)}, {"k": hard(pa.decimal64(18, 3), N, 2)}
+        ),
         case("booleans", "l.k = r.k", *both(lambda seed: typed([True, False, None], pa.bool_(), N, seed))),
         case("boolean-logic", "l.k AND NOT r.k", *both(lambda seed: typed([True, False, None], pa.bool_(), N, seed))),
     ]
@@ -246,9 +257,12 @@ def _texts() -> list[Case]:
         case("dictionary-texts", "l.k = r.k", {"k": texts(encoded, 1)}, {"k": texts(encoded, 2)}),
         case("dictionary-beside-view", "l.k >= r.k", {"k": texts(encoded, 1)}, {"k": texts(view, 2)}),
         case("texts-in-a-list", "l.k IN ('a', 'abcdefgh', r.k)", *both(lambda seed: texts(string, seed))),
-        case("text-and-number", "l.k = r.k AND l.j <= r.j",
-             {"k": texts(string, 1), "j": ints(range(N), "int32")},
-             {"k": texts(string, 2), "j": ints(range(N), "int32")}),  # fmt: skip
+        case(
+            "text-and-number",
+            "l.k = r.k AND l.j <= r.j",
+            {"k": texts(string, 1), "j": ints(range(N), "int32")},
+            {"k": texts(string, 2), "j": ints(range(N), "int32")},
+        ),
     ]
 
 
@@ -268,7 +282,7 @@ def _moments() -> list[Case]:
 
 
 def _schemas() -> list[Case]:
-    odd = "a.b `c` \"d\" é"
+    odd = 'a.b `c` "d" é'
     name = "`" + odd.replace("`", "``") + "`"
     nested = pa.array([[{"x": i, "y": [None, str(i)]}] if i % 3 else None for i in range(N)])
     struct = pa.array([{"a": i, "b": {"c": [float(i)]}} for i in range(N)])
@@ -276,6 +290,7 @@ def _schemas() -> list[Case]:
     small = typed([1, 2, None], pa.int32(), N, 1)
     mixed = {"k": small, "x": ints(range(N), "int32"), "y": pa.array([i / 4 for i in range(N)], pa.float32())}
     return [
+        case("all-match", "TRUE", {"k": ints([0] * 260)}, {"k": ints([0] * 260)}, step=30),
         case("names-to-quote", f"l.{name} = r.`select`", {odd: keys}, {"select": keys}),
         case("nested-payload", "l.k = r.k", {"k": keys, "list": nested}, {"k": keys, "struct": struct}),
         case("same-names-on-both-sides", "l.k = r.k", {"k": keys, "v": keys}, {"k": keys, "v": nested}),

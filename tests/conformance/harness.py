@@ -181,7 +181,14 @@ def expected(
     time = ("the time", "the time") if windows.time else None
     lateness = case.enough_lateness() if windows.time else 0
     return oracle.join_rows(
-        sides[0], sides[1], is_true(predicate), window, time, arrivals, lateness, how  # type: ignore[arg-type]
+        sides[0],
+        sides[1],
+        is_true(predicate),
+        window,
+        time,
+        arrivals,
+        lateness,
+        how,  # type: ignore[arg-type]
     )
 
 
@@ -199,13 +206,22 @@ def check(case: Case, result: Run, wanted: list[Pair], *, order: str, how: str =
 
 def gathered(case: Case, pairs: list[Pair], how: str) -> pa.Table:
     """The result's table, made from the inputs: the left's columns, then the right's."""
-    left = case.left.take(pa.array([l for l, _ in pairs], pa.int64()))
+    left = taken(case.left, pa.array([l for l, _ in pairs], pa.int64()))
     names, columns = list(left.column_names), list(left.columns)
     if how not in ("semi", "anti"):
-        right = case.right.take(pa.array([r for _, r in pairs], pa.int64()))
+        right = taken(case.right, pa.array([r for _, r in pairs], pa.int64()))
         names += [f"{n}_right" if n in left.column_names else n for n in right.column_names]
         columns += right.columns
     return pa.table(columns, names=names)
+
+
+def taken(table: pa.Table, rows: pa.Array) -> pa.Table:
+    """`table.take`, which Arrow lacks for views of text."""
+    views = {field.name for field in table.schema if pa.types.is_string_view(field.type)}
+    return pa.table({
+        name: column.cast(pa.string()).take(rows).cast(column.type) if name in views else column.take(rows)
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    })  # fmt: skip
 
 
 def check_watermarks(case: Case, result: Run) -> None:
@@ -213,9 +229,7 @@ def check_watermarks(case: Case, result: Run) -> None:
     left, right = case.times()
     promise: int | None = None
     for table, watermark in result.polls:
-        times = [
-            max(([] if l is None else [left[l]]) + ([] if r is None else [right[r]])) for l, r in pairs_of(table)
-        ]
+        times = [max(([] if l is None else [left[l]]) + ([] if r is None else [right[r]])) for l, r in pairs_of(table)]
         if promise is not None and times:
             assert min(times) >= promise, f"a result at {min(times)} after the watermark {promise}"
         if watermark is not None:

@@ -1,4 +1,4 @@
-"""Runs generated kernels as plain Python: a predicate then costs no compilation, and its text is tested all the same."""
+"""Runs generated kernels as plain Python: a predicate then costs no compilation, and its text is tested as well."""
 
 from __future__ import annotations
 

@@ -117,7 +117,9 @@ class Writer:
     def pair_term(self) -> str:
         """What predicates of joins look like: equalities, bands, ranges."""
         kind = self.rng.choice(self.kinds)
-        left, right = (self.of(kind, self.rng.choice([0, 0, 1]), side) for side in "lr")
+        left, right = (self.of(kind, self.rng.choice([0, 0, 1]), side, literals=False) for side in "lr")
+        if self.rng.random() < 0.3:  # nothing an index could use: both streams on both sides
+            left, right = self.mixed(kind), self.of(kind, self.rng.choice([0, 1]), "lr")
         if self.rng.random() < 0.5:
             left, right = right, left
         if kind == "number" and self.rng.random() < 0.4:
@@ -137,11 +139,22 @@ class Writer:
     def comparison(self) -> str:
         return self.rng.choice(["=", "=", "=", "<", "<=", ">", ">=", "<>", "<=>"])
 
-    def of(self, kind: str, depth: int, sides: str) -> str:
+    def mixed(self, kind: str) -> str:
+        """A value computed from both streams."""
+        left, right = (f"({self.of(kind, 0, side, literals=False)})" for side in self.rng.sample("lr", 2))
+        forms = [f"coalesce({left}, {right})", f"greatest({left}, {right})", f"least({left}, {right})"]
+        forms.append(f"CASE WHEN {self.truth(1, 'lr')} THEN {left} ELSE {right} END")
+        if kind == "number":
+            forms += [f"{left} {op} {right}" for op in "+-*/%"] + [f"abs({left} - {right})"] * 3
+        if kind == "text":
+            forms.append(f"concat({left}, {right})")
+        return self.rng.choice(forms)
+
+    def of(self, kind: str, depth: int, sides: str, *, literals: bool = True) -> str:
         """An expression of a kind over columns of these sides."""
         available = [c for side in sides for c in self.columns[side].get(kind, [])]
         if depth <= 0 or not available:
-            if available and self.rng.random() < 0.85:
+            if available and (not literals or self.rng.random() < 0.85):
                 return self.rng.choice(available)
             return self.literal(kind)
         write: Callable[[int, str], str] = getattr(self, kind)
@@ -150,8 +163,8 @@ class Writer:
     def literal(self, kind: str) -> str:
         return self.rng.choice({
             "number": [
-                "0", "1", "2", "-1", "3", "0.5", "0.01", "1.50", "100", "127", "-128", "2147483648", "1e0", "5L", "1e300",
-                "9223372036854775807", "-9223372036854775808", "99999999999999999999", "CAST('NaN' AS double)",
+                "0", "1", "2", "-1", "3", "0.5", "0.01", "1.50", "100", "127", "-128", "2147483648", "1e0", "5L",
+                "1e300", "9223372036854775807", "-9223372036854775808", "99999999999999999999", "CAST('NaN' AS double)",
                 "CAST('-Infinity' AS double)", "CAST(0.1 AS float)", "CAST(NULL AS int)", "CAST('x' AS int)",
             ],
             "text": ["''", "'a'", "'ab'", "'abcdefgh'", "'abcdefgha'", "'it''s'", "'日本語'", "CAST(NULL AS string)"],
@@ -169,7 +182,8 @@ class Writer:
         if form < 4:
             return f"{sub()} {rng.choice('+-*')} {sub()}"
         if form == 4:
-            return f"{sub()} {rng.choice(['/', '%', 'DIV'])} {sub()}"
+            whole = f"CAST({sub()} AS bigint) DIV CAST({sub()} AS int)"
+            return rng.choice([f"{sub()} / {sub()}", f"{sub()} % {sub()}", whole])
         if form == 5:
             return rng.choice([f"abs({sub()})", f"- {sub()}", f"floor({sub()})", f"ceil({sub()})", f"abs({sub()})"])
         if form == 6:
@@ -243,8 +257,8 @@ class Writer:
         if form < 8:
             return f"({self.truth(depth - 1, sides)} {rng.choice(['AND', 'OR'])} {self.truth(depth - 1, sides)})"
         if form == 8:
-            branches = " ".join(f"THEN {self.truth(depth - 1, sides)}" for _ in range(1))
-            return f"(CASE WHEN {self.truth(depth - 1, sides)} {branches} ELSE {self.truth(depth - 1, sides)} END)"
+            when, then, otherwise = (self.truth(depth - 1, sides) for _ in range(3))
+            return f"(CASE WHEN {when} THEN {then} ELSE {otherwise} END)"
         if form == 9 and "text" in self.kinds:
             return f"({self.of('text', 0, sides)} LIKE {rng.choice(['%a%', 'ab%', '_', '%'])!r})"
         return f"({self.of('truth', 0, sides)} IS {rng.choice(['TRUE', 'NOT TRUE', 'FALSE', 'NULL'])})"

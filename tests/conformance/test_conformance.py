@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -30,41 +31,36 @@ def answer(case: Case, window: str, how: str, arrivals: list) -> list[Pair]:
 
 
 def runnable() -> list:
-    return [
-        pytest.param(case, engine, id=f"{case}-{engine}") for case in CASES for engine in ENGINES if engine.can_run(case.plan)
-    ]
+    pairs = [(case, engine) for case in CASES for engine in ENGINES if engine.can_run(case.plan)]
+    return [pytest.param(case, engine, id=f"{case}-{engine}") for case, engine in pairs]
 
 
 @pytest.mark.parametrize(("case", "engine"), runnable())
-def test_pairs(case: Case, engine: Engine) -> None:
-    """All windows and orders, batch sizes in turns; sorted results come in one sequence whatever the batches were."""
-    turn = CASES.index(case)
-    for window in WINDOWS:
-        for order in ORDERS:
-            for _ in range(2 if case.is_about_streams else 1):
-                turn += 1
-                name, size = list(SIZES.items())[turn % 5]
-                result = run(case, engine, WINDOWS[window], order=order, size=size, seed=turn)
-                try:
-                    check(case, result, answer(case, window, "inner", result.arrivals), order=order, rows=size is None)
-                except AssertionError as error:
-                    raise AssertionError(f"window {window}, order {order}, batches of {name}: {error}") from None
+def test_case(case: Case, engine: Engine) -> None:
+    """All windows and orders; batch sizes and, over cases about values, kinds of join take turns.
 
-
-@pytest.mark.parametrize(("case", "engine"), runnable())
-def test_how(case: Case, engine: Engine) -> None:
-    """Unmatched rows: all windows, and over streams all kinds of join; order and batch size take turns."""
+    Sorted results come in one sequence whatever the batches were.
+    """
     turn = CASES.index(case)
+    for window, order in product(WINDOWS, ORDERS):
+        for _ in range(2 if case.is_about_streams else 1):
+            turn += 1
+            judge(case, engine, window, order, "inner", turn)
     for window in WINDOWS:
         for how in HOWS[1:] if case.is_about_streams else [HOWS[1 + turn % 5]]:
             turn += 1
-            order, (name, size) = ORDERS[turn % 3], list(SIZES.items())[turn // 3 % 5]
-            result = run(case, engine, WINDOWS[window], order=order, how=how, size=size, seed=turn)
-            try:
-                check(case, result, answer(case, window, how, result.arrivals), order=order, how=how)
-            except AssertionError as error:
-                context = f"how {how}, window {window}, order {order}, batches of {name}"
-                raise AssertionError(f"{context}: {error}") from None
+            judge(case, engine, window, ORDERS[turn % 3], how, turn // 3)
+
+
+def judge(case: Case, engine: Engine, window: str, order: str, how: str, turn: int) -> None:
+    name, size = list(SIZES.items())[turn % 5]
+    result = run(case, engine, WINDOWS[window], order=order, how=how, size=size, seed=turn)
+    try:
+        wanted = answer(case, window, how, result.arrivals)
+        check(case, result, wanted, order=order, how=how, rows=how != "inner" or size is None)
+    except AssertionError as error:
+        context = f"window {window}, order {order}, how {how}, batches of {name}"
+        raise AssertionError(f"{context}: {error}") from None
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=str)
@@ -74,7 +70,9 @@ def test_interleaving_does_not_matter(window: str, engine: Engine) -> None:
     case = BY_NAME["out-of-order"]
     for order in ORDERS:
         for seed in range(12):
-            result = run(case, engine, WINDOWS[window], order=order, size=(1, 3, None)[seed % 3], seed=seed, poll_every=5)
+            result = run(
+                case, engine, WINDOWS[window], order=order, size=(1, 3, None)[seed % 3], seed=seed, poll_every=5
+            )
             check(case, result, wanted(case.name, window), order=order)
 
 

@@ -114,7 +114,7 @@ def test_nanosecond_interval():
         ("(a + b) * c", call("mul", call("add", A, B), C)), ("a - b - c", call("sub", call("sub", A, B), C)),
         ("a AND b AND c", call("and", A, B, C)), ("a OR (b OR c)", call("or", A, B, C)),
         ("a AND b OR c", call("or", call("and", A, B), C)), ("NOT a", call("not", A)), ("!a", call("not", A)),
-        ("NOT a = b", call("not", call("eq", A, B))), ("a AND TRUE", A), ("a OR TRUE", TRUE), ("a AND a", A),
+        ("NOT a = b", call("not", call("eq", A, B))), ("a AND TRUE", A), ("a OR TRUE", call("or", A, TRUE)), ("a AND a", A),
         ("a BETWEEN b AND c", call("and", call("ge", A, B), call("le", A, C))),
         ("a NOT BETWEEN b AND c", call("not", call("and", call("ge", A, B), call("le", A, C)))),
         ("a IN (1, 2, 2)", call("in", A, num(1), num(2))), ("a IN (1)", call("eq", A, num(1))),

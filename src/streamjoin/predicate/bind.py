@@ -83,7 +83,9 @@ def _check_size(expr: Expr) -> None:
         if depth > MAX_DEPTH:
             raise PredicateError(f"on: the predicate is nested too deeply (over {MAX_DEPTH} levels); split it up")
         if nodes > MAX_NODES:
-            raise PredicateError(f"on: the predicate has over {MAX_NODES:,} terms; put long lists into a stream instead")
+            raise PredicateError(
+                f"on: the predicate has over {MAX_NODES:,} terms; put long lists into a stream instead"
+            )
         level = [child for node in level for child in children(node)]
 
 
@@ -129,7 +131,7 @@ class _Binder:
                     f"{self.aliases[0]!r} and {self.aliases[1]!r} (aliases= renames them)"
                 )
         if side is None:
-            owners: list[Side] = [s for s in ("left", "right") if name in self.schemas[s]]  # type: ignore[misc]
+            owners: list[Side] = [s for s in ("left", "right") if name in self.schemas[s]]
             if len(owners) == 2:
                 raise PredicateError(
                     f"on: column {name!r} is ambiguous, both streams have it; write {self.aliases[0]}.{name} or "
@@ -305,8 +307,9 @@ def decimal_result(op: str, a: Type, b: Type) -> Type:
 def time_arithmetic(op: str, a: Expr, b: Expr) -> Expr:
     """Dates, timestamps and intervals: date ± days, timestamp ± interval, differences, interval × integer."""
     kinds = (a.type.kind, b.type.kind)
-    if op == "add" and b.type.kind in ("date", "timestamp", "timestamp_ntz"):
-        return time_arithmetic(op, b, a) if a.type.kind not in ("date", "timestamp", "timestamp_ntz") else _no_time(op, a, b)
+    moments = [x.type.is_timestamp or x.type == DATE for x in (a, b)]
+    if op == "add" and moments[1]:
+        return _no_time(op, a, b) if moments[0] else time_arithmetic(op, b, a)
     if op == "mul" and "interval" in kinds and (a.type.is_integer or b.type.is_integer):
         interval = a.type if kinds[0] == "interval" else b.type
         return Call(op, tuple(cast(x, BIGINT) if x.type.is_integer else x for x in (a, b)), interval)

@@ -141,9 +141,8 @@ class Emitter:
         if op == "isnull":
             return self._named("False" if first.valid is None else f"not_({first.valid})", None, BOOLEAN)
         if op == "isnan":
-            return self._named(f"isnan({first.code})", None, BOOLEAN) if first.valid is None else self._named(
-                f"(isnan({first.code}) & {first.valid})", None, BOOLEAN
-            )
+            test = f"isnan({first.code})"
+            return self._named(test if first.valid is None else f"({test} & {first.valid})", None, BOOLEAN)
         valid = both_valid(*(value.valid for value in values))
         if op in COMPARISONS:
             return self._named(self.compare(op, *values), valid, BOOLEAN)
@@ -207,9 +206,7 @@ class Emitter:
         if all(value.valid is None for value in values):
             return self._named(self.chain("&" if op == "and" else "|", [v.code for v in values]), None, BOOLEAN)
         true = [self.name(value.truth) for value in values]
-        false = [
-            self.name(f"not_({v.code})" if v.valid is None else f"(not_({v.code}) & {v.valid})") for v in values
-        ]
+        false = [self.name(f"not_({v.code})" if v.valid is None else f"(not_({v.code}) & {v.valid})") for v in values]
         code = self.name(self.chain("&" if op == "and" else "|", true))
         is_false = self.name(self.chain("|" if op == "and" else "&", false))
         return self._named(code, f"({code} | {is_false})", BOOLEAN)
@@ -259,6 +256,8 @@ class Emitter:
     def _arithmetic(self, op: str, a: Value, b: Value, valid: str | None, type_: Type) -> Value:
         convert = _CONVERT[dtype_of(type_)]
         if op in ("add", "sub", "mul"):
+            if convert == "i64":  # compiled, a plain signed operation on 64 bits must not overflow
+                return self._named(f"{op}64({a.code}, {b.code})", valid, type_)
             symbol = {"add": "+", "sub": "-", "mul": "*"}[op]
             return self._named(f"{convert}({a.code} {symbol} {b.code})", valid, type_)
         nonzero = self.name(f"({b.code} != {_CONVERT[dtype_of(b.type)]}(0))")

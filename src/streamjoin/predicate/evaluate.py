@@ -129,7 +129,8 @@ def _strict(op: str, args: tuple[Expr, ...], type_: Type) -> Callable[..., Any]:
     if op in ("floor", "ceil"):
         return _rounding(op, types[0], type_)
     if op in ("add", "sub", "mul", "div", "intdiv", "rem", "floordiv", "floormod"):
-        return _decimal_arithmetic(op, scales, type_) if "decimal" in {t.kind for t in types} else _arithmetic(op, type_)
+        decimal = any(t.kind == "decimal" for t in types)
+        return _decimal_arithmetic(op, scales, type_) if decimal else _arithmetic(op, type_)
     return _string_function(op)
 
 
@@ -189,7 +190,7 @@ def _string_function(op: str) -> Callable[..., Any]:
         begin = start - 1 if start > 0 else len(text) + start if start < 0 else 0
         return text[max(begin, 0) : max(begin + length, 0)]
 
-    return {
+    functions: dict[str, Callable[..., Any]] = {
         "length": len,
         "upper": str.upper,
         "lower": str.lower,
@@ -200,7 +201,8 @@ def _string_function(op: str) -> Callable[..., Any]:
         "startswith": str.startswith,
         "endswith": str.endswith,
         "contains": str.__contains__,
-    }[op]
+    }
+    return functions[op]
 
 
 def like_pattern(pattern: str) -> re.Pattern[str]:
@@ -233,12 +235,12 @@ def column_values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
     if type_.kind == "decimal" and pa.types.is_decimal(arrow):
         return [None if x is None else _unscaled(x) for x in column.to_pylist()]
     if type_.kind == "date":
-        return pc.cast(pc.cast(column, pa.date32()), pa.int32()).to_pylist()  # type: ignore[no-any-return]
+        return pc.cast(pc.cast(column, pa.date32()), pa.int32()).to_pylist()
     if type_.is_timestamp or type_.kind == "interval":
         factor = {"s": 1_000_000, "ms": 1000, "us": 1, "ns": 1}[arrow.unit]
         ticks = pc.cast(column, pa.int64()).to_pylist()
         return [None if x is None else x * factor for x in ticks]
-    return column.to_pylist()  # type: ignore[no-any-return]
+    return column.to_pylist()
 
 
 def _unscaled(number: Decimal) -> int:

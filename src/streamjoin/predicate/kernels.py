@@ -157,11 +157,15 @@ class _Filter:
             bounds = "left"
             value, low, high = (f"r{a.right}", *(f"l{t.left}" for t in ((a, b) if a.op == "le" else (b, a))))
         unsigned = f"np.uint{a.bits}"
+
+        def above(x: str) -> str:  # 32-bit differences are taken in 64 bits, 64-bit ones must not be signed
+            return f"{unsigned}({x} - {low})" if a.bits == 32 else f"({unsigned}({x}) - {unsigned}({low}))"
+
         if bounds == text.stored:
-            return f"({unsigned}({value} - {low}) <= {unsigned}({high} - {low}))"
+            return f"({above(value)} <= {above(high)})"
         width = f"w{len(self.setup)}"
-        self.setup.append(f"{width} = {unsigned}({high} - {low}) if {high} >= {low} else {unsigned}(0)")
-        return f"({unsigned}({value} - {low}) <= {width})"
+        self.setup.append(f"{width} = {above(high)} if {high} >= {low} else {unsigned}(0)")
+        return f"({above(value)} <= {width})"
 
     def lane(self, text: _Text, source: str, lane: str) -> str:
         return re.sub(r"\bw(\d+)\b", rf"w\1_{lane}", text.lane(source, lane))
@@ -292,15 +296,9 @@ def cache_directory() -> Path:
     from . import collect, ops_scalar
 
     runtime = b"".join(Path(str(module.__file__)).read_bytes() for module in (collect, ops_scalar))
-    stamp = hashlib.sha256(runtime + f"{__version__} {numba.__version__} {sys.version}".encode()).hexdigest()[
-        :12
-    ]
+    stamp = hashlib.sha256(runtime + f"{__version__} {numba.__version__} {sys.version}".encode()).hexdigest()[:12]
     chosen = os.environ.get("STREAMJOIN_CACHE_DIR")
-    base = (
-        Path(chosen)
-        if chosen
-        else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamjoin"
-    )
+    base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamjoin"
     directory = base / f"kernels-{stamp}"
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)

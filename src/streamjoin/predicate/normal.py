@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .expr import (
     COMPARISONS,
+    MIRRORED,
     NEGATED,
     UNKNOWN,
     Call,
@@ -41,11 +42,18 @@ def _nnf(expr: Expr, negate: bool) -> Expr:
             if lifted is not expr:
                 return _nnf(lifted, negate)
             if op in COMPARISONS:
-                return Call(NEGATED[op], args, BOOLEAN) if negate else expr
+                return _oriented(NEGATED[op] if negate else op, *args)
         if op == "case":
             new = [_nnf(arg, negate and (i % 2 == 1 or i == len(args) - 1)) for i, arg in enumerate(args)]
             return Call("case", tuple(new), BOOLEAN)
     return Call("not", (expr,), BOOLEAN) if negate else expr
+
+
+def _oriented(op: str, a: Expr, b: Expr) -> Expr:
+    """A comparison between the streams with the left one's operand first, so that equal terms look equal."""
+    if sides(a) == {"right"} and sides(b) == {"left"}:
+        return Call(MIRRORED[op], (b, a), BOOLEAN)
+    return Call(op, (a, b), BOOLEAN)
 
 
 def _factor(expr: Expr) -> Expr:

@@ -42,6 +42,22 @@ def fle(a, b):
 
 
 @inline
+def add64(a, b):
+    """Unsigned inside: Numba tells LLVM that signed arithmetic never overflows, and LLVM takes it at its word."""
+    return i64(np.uint64(a) + np.uint64(b))
+
+
+@inline
+def sub64(a, b):
+    return i64(np.uint64(a) - np.uint64(b))
+
+
+@inline
+def mul64(a, b):
+    return i64(np.uint64(a) * np.uint64(b))
+
+
+@inline
 def intdiv(a, b):
     """Truncated division; the divisor is not zero. -1 apart: the smallest integer has no positive twin."""
     if b == -1:

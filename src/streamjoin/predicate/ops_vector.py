@@ -45,6 +45,18 @@ def fle(a: Any, b: Any) -> Any:
     return (a <= b) | np.isnan(b)
 
 
+def add64(a: Any, b: Any) -> Any:
+    return i64(a) + i64(b)
+
+
+def sub64(a: Any, b: Any) -> Any:
+    return i64(a) - i64(b)
+
+
+def mul64(a: Any, b: Any) -> Any:
+    return i64(a) * i64(b)
+
+
 def intdiv(a: Any, b: Any) -> Any:
     """Truncated division; the divisor is not zero. -1 apart: the smallest integer has no positive twin."""
     quotient = a // pick(b == -1, b.dtype.type(1), b)

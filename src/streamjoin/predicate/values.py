@@ -247,11 +247,16 @@ def _decimal_from_text(text: str, target: Type) -> int | None:
     return to_decimal(numerator, denominator, target)
 
 
+_BOOLEANS = {
+    **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
+    **dict.fromkeys(("f", "false", "n", "no", "0"), False),
+}
+
+
 def _from_string(text: str, target: Type) -> Any:
     text = text.strip(BLANKS)
     if target.kind == "boolean":
-        word = text.lower()
-        return True if word in ("t", "true", "y", "yes", "1") else False if word in ("f", "false", "n", "no", "0") else None
+        return _BOOLEANS.get(text.lower())
     if target.kind == "date":
         return parse_date(text)
     if target.is_timestamp:

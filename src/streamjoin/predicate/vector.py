@@ -147,7 +147,8 @@ class _FrameEmitter(Emitter):
 
                 return self._input(BOOLEAN, fetch)
             if expr.op == "in":
-                items = pa.array([item.value for item in expr.args[1:] if isinstance(item, Constant)], pa.large_string())
+                listed = [item.value for item in expr.args[1:] if isinstance(item, Constant)]
+                items = pa.array(listed, pa.large_string())
                 text = expr.args[0]
 
                 def fetch_in(frame: Frame) -> tuple[Array, Mask | None]:
@@ -209,7 +210,7 @@ class Program:
         with np.errstate(all="ignore"):
             results = self._function(*arguments)
         return [
-            (_full(values, frame.length, dtype), None if valid is None or valid is np.True_ else _mask(valid, frame.length))
+            (_full(values, frame.length, dtype), None if valid is None else _mask(valid, frame.length))
             for (values, valid), dtype in zip(results, self._types, strict=True)
         ]
 
@@ -223,7 +224,9 @@ class Program:
 
 def _full(values: Any, length: int, dtype: str) -> Array:
     array = np.asarray(values)
-    return array if array.shape == (length,) and array.dtype == dtype else np.broadcast_to(array.astype(dtype), (length,))
+    if array.shape == (length,) and array.dtype == dtype:
+        return array
+    return np.broadcast_to(array.astype(dtype), (length,))
 
 
 def _mask(valid: Any, length: int) -> Mask | None:

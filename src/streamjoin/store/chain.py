@@ -17,11 +17,16 @@ SMALLEST, LARGEST = 1 << 10, 1 << 18
 class Index(Protocol):
     """One subwindow: tuples, and a structure to find them by."""
 
-    count: int
-    highest: int
-    """The largest coordinate."""
-    first_row: int
-    """The smallest row number."""
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def highest(self) -> int:
+        """The largest coordinate."""
+
+    @property
+    def first_row(self) -> int:
+        """The smallest row number."""
 
     def insert(self, batch: Batch) -> None:
         """Add tuples; the caller has checked that they fit."""
