@@ -82,9 +82,7 @@ def test_workloads() -> None:
     assert left.equals(kit.celljoin(100, seed=3)[0])
 
 
-@pytest.mark.parametrize(
-    ("sizes", "lengths"), [(4, [4, 4, 2]), ([3, 0], [3, 0, 3, 0, 3, 0, 1]), ([10], [10])]
-)
+@pytest.mark.parametrize(("sizes", "lengths"), [(4, [4, 4, 2]), ([3, 0], [3, 0, 3, 0, 3, 0, 1]), ([10], [10])])
 def test_batches(sizes: Any, lengths: list[int]) -> None:
     cut = kit.batches(kit.stream(10), sizes)
     assert [batch.num_rows for batch in cut] == lengths

@@ -220,11 +220,7 @@ def test_lateness() -> None:
     assert lateness_ticks(0, None) == lateness_ticks(0, "us") == lateness_ticks("0 s", "int") == 0
     assert lateness_ticks("10 seconds", "ms") == 10_000
     assert lateness_ticks(timedelta(milliseconds=1_999), "s") == 1
-    assert (
-        lateness_ticks(7, "int")
-        == lateness_ticks(TimeWindow(7), "int")
-        == lateness_ticks(TimeWindow(7), "us")
-    )
+    assert lateness_ticks(7, "int") == lateness_ticks(TimeWindow(7), "int") == lateness_ticks(TimeWindow(7), "us")
     assert lateness_ticks(np.int64(7), "int") == 7
 
 

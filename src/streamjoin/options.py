@@ -87,9 +87,7 @@ def choose(argument: str, value: Any, allowed: Sequence[str]) -> Any:
         return value
     close = difflib.get_close_matches(str(value), allowed, n=1)
     hint = f" (did you mean {close[0]!r}?)" if close else ""
-    raise ArgumentError(
-        f"{argument}: {value!r} will not do{hint}; choose from {', '.join(map(repr, allowed))}"
-    )
+    raise ArgumentError(f"{argument}: {value!r} will not do{hint}; choose from {', '.join(map(repr, allowed))}")
 
 
 def check_options(
@@ -137,9 +135,7 @@ def _time_columns(left: pa.Schema, right: pa.Schema, time: Any) -> TimeColumns |
         return None
     names = (time, time) if isinstance(time, str) else tuple(time) if isinstance(time, (tuple, list)) else ()
     if len(names) != 2 or not all(isinstance(name, str) for name in names):
-        raise ArgumentError(
-            f"time: {time!r} will not do; give the time column's name, or a pair (left's, right's)"
-        )
+        raise ArgumentError(f"time: {time!r} will not do; give the time column's name, or a pair (left's, right's)")
     units: list[TimeUnit] = []
     for side, schema, name in (("left", left, names[0]), ("right", right, names[1])):
         if name not in schema.names:
@@ -156,9 +152,7 @@ def _time_columns(left: pa.Schema, right: pa.Schema, time: Any) -> TimeColumns |
         )
     else:
         unit = min(units, key=NANOSECONDS_PER_TICK.__getitem__)
-    zones = [
-        getattr(schema.field(name).type, "tz", None) for schema, name in ((left, names[0]), (right, names[1]))
-    ]
+    zones = [getattr(schema.field(name).type, "tz", None) for schema, name in ((left, names[0]), (right, names[1]))]
     if (zones[0] is None) != (zones[1] is None):
         raise ArgumentError(
             f"time: one of {names[0]!r} and {names[1]!r} has a time zone and the other has none; give both one"
@@ -172,9 +166,8 @@ def _algorithm(algorithm: Any) -> str:
     if algorithm == "auto":
         return "three-step"
     if algorithm not in ALGORITHMS:
-        raise ArgumentError(
-            f"algorithm: {algorithm!r} is not in this version; choose from {', '.join(map(repr, (*ALGORITHMS, 'auto')))}"
-        )
+        there = ", ".join(map(repr, (*ALGORITHMS, "auto")))
+        raise ArgumentError(f"algorithm: {algorithm!r} is not in this version; choose from {there}")
     return str(algorithm)
 
 
@@ -183,9 +176,8 @@ def _index(index: Any, has_equality: bool) -> str:
     if index == "auto":
         return "hash" if has_equality else "scan"
     if index not in INDEXES:
-        raise ArgumentError(
-            f"index: {index!r} is not in this version; choose from {', '.join(map(repr, (*INDEXES, 'auto')))}"
-        )
+        there = ", ".join(map(repr, (*INDEXES, "auto")))
+        raise ArgumentError(f"index: {index!r} is not in this version; choose from {there}")
     if index == "hash" and not has_equality:
         raise ArgumentError(
             "index: 'hash' needs an equality between the two streams that every pair must meet, such as l.k = r.k, "

@@ -52,9 +52,7 @@ def join_pairs(
             inside |= {(l, position) for l in seen(merged, place, "left", left_window)}
 
     time_of = {(side, position): t for t, side, position in merged}
-    results = [
-        (max(time_of["left", l], time_of["right", r]), l, r) for l, r in inside if matches(left[l], right[r])
-    ]
+    results = [(max(time_of["left", l], time_of["right", r]), l, r) for l, r in inside if matches(left[l], right[r])]
     return [(l, r) for _, l, r in sorted(results)]
 
 
@@ -100,9 +98,7 @@ def pushing_order(arrivals: Sequence[tuple[Side, int]]) -> list[Tuple]:
     return [Tuple(place, side, sides[:place].count(side)) for place, side in enumerate(sides)]
 
 
-def pushes(
-    side: Side, timestamps: Sequence[int], arrivals: Sequence[tuple[Side, int]]
-) -> list[Sequence[int]]:
+def pushes(side: Side, timestamps: Sequence[int], arrivals: Sequence[tuple[Side, int]]) -> list[Sequence[int]]:
     """One stream's timestamps, cut into its batches."""
     batches, start = [], 0
     for pushed, count in arrivals:

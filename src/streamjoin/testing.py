@@ -69,9 +69,7 @@ def stream(
     return pa.table(fields)
 
 
-def trades_and_quotes(
-    n: int, seed: int = 0, *, symbols: int = 20, interval: int = 1_000
-) -> tuple[pa.Table, pa.Table]:
+def trades_and_quotes(n: int, seed: int = 0, *, symbols: int = 20, interval: int = 1_000) -> tuple[pa.Table, pa.Table]:
     """Trades (ts, symbol, price) and quotes (ts, symbol, bid, ask), `n` each; prices walk, in whole cents."""
     rng = np.random.default_rng(seed)
     names = np.array([f"SYM{i:03d}" for i in range(symbols)])
@@ -104,9 +102,7 @@ def celljoin(n: int, seed: int = 0, *, interval: int = 1_000) -> tuple[pa.Table,
         return rng.integers(1, 10_001, n).astype(dtype)
 
     def ts() -> pa.Array:
-        return pa.array(
-            _timestamps(rng, n, interval=interval, bursts=1, ties=0.0, start=START), pa.timestamp("us")
-        )
+        return pa.array(_timestamps(rng, n, interval=interval, bursts=1, ties=0.0, start=START), pa.timestamp("us"))
 
     letters = rng.integers(ord("a"), ord("z") + 1, (n, 20)).astype(np.uint8)
     z = pa.array([row.tobytes().decode() for row in letters], pa.string())
@@ -115,13 +111,9 @@ def celljoin(n: int, seed: int = 0, *, interval: int = 1_000) -> tuple[pa.Table,
     return left, pa.table({"ts": ts(), "a": a, "b": b, "c": c, "d": rng.random(n) < 0.5})
 
 
-def _timestamps(
-    rng: np.random.Generator, n: int, *, interval: int, bursts: int, ties: float, start: int
-) -> Integers:
+def _timestamps(rng: np.random.Generator, n: int, *, interval: int, bursts: int, ties: float, start: int) -> Integers:
     if interval < 1 or bursts < 1 or not 0 <= ties <= 1:
-        raise ArgumentError(
-            f"interval, bursts, ties: got {interval}, {bursts}, {ties}; give >= 1, >= 1, 0 to 1"
-        )
+        raise ArgumentError(f"interval, bursts, ties: got {interval}, {bursts}, {ties}; give >= 1, >= 1, 0 to 1")
     if bursts == 1:
         steps = rng.integers(1, 2 * interval, n)
     else:
@@ -162,16 +154,12 @@ def _values(rng: np.random.Generator, keys: Integers, arrow_type: pa.DataType) -
     if t.is_floating(arrow_type):  # quarters are exact in every float type, so that equal values do occur
         return pa.array(keys + rng.integers(0, 4, len(keys)) / 4).cast(arrow_type, safe=False)
     if t.is_decimal(arrow_type):
-        return pa.array(
-            [_decimal(int(key) % 10**arrow_type.precision, arrow_type) for key in keys], arrow_type
-        )
+        return pa.array([_decimal(int(key) % 10**arrow_type.precision, arrow_type) for key in keys], arrow_type)
     if t.is_string(arrow_type) or t.is_large_string(arrow_type):
         return pa.array([f"value-{key:08d}" for key in keys], arrow_type)
     if t.is_timestamp(arrow_type) or t.is_date32(arrow_type):
         return pa.array(keys).cast(pa.int32() if t.is_date32(arrow_type) else pa.int64()).cast(arrow_type)
-    raise ArgumentError(
-        f"columns: got type {arrow_type}; give a number, boolean, string, date32 or timestamp"
-    )
+    raise ArgumentError(f"columns: got type {arrow_type}; give a number, boolean, string, date32 or timestamp")
 
 
 def _decimal(unscaled: int, arrow_type: pa.DataType) -> Decimal:
@@ -249,9 +237,7 @@ def hard_values(arrow_type: pa.DataType) -> pa.Array:
         return pa.array([*_HARD_DATES, None], arrow_type)
     if t.is_timestamp(arrow_type) or t.is_date64(arrow_type):
         return _hard_timestamps(arrow_type)
-    raise ArgumentError(
-        f"arrow_type: got {arrow_type}; give a number, boolean, string, binary, date or timestamp"
-    )
+    raise ArgumentError(f"arrow_type: got {arrow_type}; give a number, boolean, string, binary, date or timestamp")
 
 
 _HARD_TEXTS = [

@@ -220,7 +220,7 @@ def test_several_lambdas_on_a_line():
 
 
 def test_lambdas_in_awkward_places():
-    assert first((lambda l, r: ((l.x) < (1)))) == call("lt", X, ONE)
+    assert first((lambda l, r: (l.x) < (1))) == call("lt", X, ONE)
     assert first(
         lambda l, r: (
             l.x  # a comment: lambda l, r: 0
@@ -234,7 +234,7 @@ def test_lambdas_in_awkward_places():
         return parse_function(fn), parse_function(other)
 
     assert default() == (call("lt", X, ONE), call("lt", X, TWO))
-    outer = lambda: (lambda l, r: l.x < 1)  # noqa: E731
+    outer = lambda: lambda l, r: l.x < 1  # noqa: E731
     assert parse_function(outer()) == call("lt", X, ONE)
     size = {"größe": lambda l, r: l.größe < 1, "x": lambda l, r: l.x}
     assert [parse_function(fn) for fn in size.values()] == [call("lt", Column("größe", "l", "left"), ONE), X]
@@ -328,8 +328,24 @@ def unassigned(l, r):
 
 def doubling(l, r):
     a = l.x
-    a = a + a; a = a + a; a = a + a; a = a + a; a = a + a; a = a + a; a = a + a; a = a + a; a = a + a  # noqa: E702
-    a = a + a; a = a + a; a = a + a; a = a + a; a = a + a; a = a + a; a = a + a; a = a + a; a = a + a  # noqa: E702
+    a = a + a
+    a = a + a
+    a = a + a
+    a = a + a
+    a = a + a
+    a = a + a
+    a = a + a
+    a = a + a
+    a = a + a  # noqa: E702
+    a = a + a
+    a = a + a
+    a = a + a
+    a = a + a
+    a = a + a
+    a = a + a
+    a = a + a
+    a = a + a
+    a = a + a  # noqa: E702
     return a > r.y
 
 
@@ -343,18 +359,30 @@ def eight(v):
 
 def many_ifs(l, r):
     a = 0
-    if l.a: a = 1  # noqa: E701
-    if l.b: a = 2  # noqa: E701
-    if l.c: a = 3  # noqa: E701
-    if l.d: a = 4  # noqa: E701
-    if l.e: a = 5  # noqa: E701
-    if l.f: a = 6  # noqa: E701
-    if l.g: a = 7  # noqa: E701
-    if l.h: a = 8  # noqa: E701
-    if l.i: a = 9  # noqa: E701
-    if l.j: a = 10  # noqa: E701
-    if l.k: a = 11  # noqa: E701
-    if l.m: a = 12  # noqa: E701
+    if l.a:
+        a = 1  # noqa: E701
+    if l.b:
+        a = 2  # noqa: E701
+    if l.c:
+        a = 3  # noqa: E701
+    if l.d:
+        a = 4  # noqa: E701
+    if l.e:
+        a = 5  # noqa: E701
+    if l.f:
+        a = 6  # noqa: E701
+    if l.g:
+        a = 7  # noqa: E701
+    if l.h:
+        a = 8  # noqa: E701
+    if l.i:
+        a = 9  # noqa: E701
+    if l.j:
+        a = 10  # noqa: E701
+    if l.k:
+        a = 11  # noqa: E701
+    if l.m:
+        a = 12  # noqa: E701
     return a == r.y
 
 

@@ -62,18 +62,14 @@ class AsFound:
     """Time windows on both sides; pairs are found when the later of the two arrives."""
 
     def __init__(self, windows: dict[Side, TimeWindow | CountWindow], progress: Progress) -> None:
-        self._size = {
-            side: window.amount for side, window in windows.items() if isinstance(window, TimeWindow)
-        }
+        self._size = {side: window.amount for side, window in windows.items() if isinstance(window, TimeWindow)}
         self._progress = progress
 
     def push(self, side: Side, arrival: Arrival) -> Step | None:
         assert arrival.time is not None
         time, row, live, slots = arrival.time, arrival.row, arrival.live, arrival.slots
         if len(time) > 1 and bool((time[1:] < time[:-1]).any()):
-            order = np.argsort(
-                time, kind="stable"
-            )  # neighbours in time share blocks, which a probe can then skip
+            order = np.argsort(time, kind="stable")  # neighbours in time share blocks, which a probe can then skip
             time, row, live, slots = time[order], row[order], live[order], [slot[order] for slot in slots]
         met = other(side)
         low = shift(time, 1 - self._size[met])

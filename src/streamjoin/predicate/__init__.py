@@ -42,9 +42,7 @@ def check_aliases(aliases: Sequence[str] | None) -> tuple[str, str]:
         return ("l", "r")
     names = tuple(aliases) if not isinstance(aliases, str) else ()
     if len(names) != 2 or not all(isinstance(name, str) and name for name in names) or names[0] == names[1]:
-        raise ArgumentError(
-            f"aliases: {aliases!r} will not do; give two different names, such as ('trades', 'quotes')"
-        )
+        raise ArgumentError(f"aliases: {aliases!r} will not do; give two different names, such as ('trades', 'quotes')")
     return names[0], names[1]
 
 

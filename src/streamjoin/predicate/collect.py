@@ -18,9 +18,7 @@ LANES = 16
 _BIT, _I8, _I16, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 
 
-def _vector(
-    context: Any, builder: Any, array_type: Any, array: Any, place: Any, element: Any, count: int
-) -> Any:
+def _vector(context: Any, builder: Any, array_type: Any, array: Any, place: Any, element: Any, count: int) -> Any:
     """Load `count` neighbouring elements of an array from `place` on."""
     data = context.make_array(array_type)(context, builder, array).data
     pointer = builder.gep(builder.bitcast(data, element.as_pointer()), [place])

@@ -250,7 +250,11 @@ class Emitter:
     def _sign(self, op: str, value: Value, valid: str | None, type_: Type) -> Value:
         dtype = dtype_of(type_) if value.limit == 0 or value.limit >= INT64_LIMIT else DTYPES[type_.kind]
         convert = _CONVERT[dtype]
-        code = f"{convert}(-{value.code})" if op == "neg" else f"abs_({value.code})"
+        if convert == "i64":
+            negative = f"sub64(i64(0), {value.code})"
+            code = negative if op == "neg" else f"pick({value.code} < i64(0), {self.name(negative)}, {value.code})"
+        else:
+            code = f"{convert}(-{value.code})" if op == "neg" else f"abs_({value.code})"
         return self._named(code, valid, type_, value.limit)
 
     def _arithmetic(self, op: str, a: Value, b: Value, valid: str | None, type_: Type) -> Value:

@@ -61,7 +61,7 @@ def mul64(a, b):
 def intdiv(a, b):
     """Truncated division; the divisor is not zero. -1 apart: the smallest integer has no positive twin."""
     if b == -1:
-        return -a
+        return sub64(0, a)
     quotient = a // b
     return quotient + ((quotient * b != a) & ((a < 0) != (b < 0)))
 
@@ -76,7 +76,7 @@ def rem(a, b):
 
 @inline
 def floordiv(a, b):
-    return -a if b == -1 else a // b
+    return sub64(0, a) if b == -1 else a // b
 
 
 @inline
