@@ -336,7 +336,6 @@ def doubling(l, r):
     a = a + a
     a = a + a
     a = a + a
-    a = a + a  # noqa: E702
     a = a + a
     a = a + a
     a = a + a
@@ -345,7 +344,8 @@ def doubling(l, r):
     a = a + a
     a = a + a
     a = a + a
-    a = a + a  # noqa: E702
+    a = a + a
+    a = a + a
     return a > r.y
 
 
@@ -360,29 +360,29 @@ def eight(v):
 def many_ifs(l, r):
     a = 0
     if l.a:
-        a = 1  # noqa: E701
+        a = 1
     if l.b:
-        a = 2  # noqa: E701
+        a = 2
     if l.c:
-        a = 3  # noqa: E701
+        a = 3
     if l.d:
-        a = 4  # noqa: E701
+        a = 4
     if l.e:
-        a = 5  # noqa: E701
+        a = 5
     if l.f:
-        a = 6  # noqa: E701
+        a = 6
     if l.g:
-        a = 7  # noqa: E701
+        a = 7
     if l.h:
-        a = 8  # noqa: E701
+        a = 8
     if l.i:
-        a = 9  # noqa: E701
+        a = 9
     if l.j:
-        a = 10  # noqa: E701
+        a = 10
     if l.k:
-        a = 11  # noqa: E701
+        a = 11
     if l.m:
-        a = 12  # noqa: E701
+        a = 12
     return a == r.y
 
 
