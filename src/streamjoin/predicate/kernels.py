@@ -134,19 +134,16 @@ class _Filter:
         self.condition = " & ".join(parts) or "True"
 
     def _near(self, text: _Text, test: Near) -> str:
-        """|l - r| <= w as one comparison: 2(l - r) + 2w <= 4w, unsigned.
+        """|p - s| <= w as one comparison: 2p + 2w - 2s <= 4w, unsigned; s is the stored value.
 
         Doubled, the difference -2**31, whose absolute value wraps to itself and so is "near", becomes 0. Other
         differences close to it slip through too; the exact condition stops them.
         """
-        low = f"w{len(self.setup)}"
-        if text.stored == "left":
-            self.setup.append(f"{low} = np.int32(2 * r{test.right} - {2 * test.width})")
-            distance = f"l{test.left} + l{test.left} - {low}"
-        else:
-            self.setup.append(f"{low} = np.int32(2 * l{test.left} + {2 * test.width})")
-            distance = f"{low} - (r{test.right} + r{test.right})"
-        return f"(np.uint32({distance}) <= np.uint32({4 * test.width}))"
+        left, right = f"l{test.left}", f"r{test.right}"
+        stored, probing = (left, right) if text.stored == "left" else (right, left)
+        high = f"w{len(self.setup)}"
+        self.setup.append(f"{high} = np.int32(2 * {probing} + {2 * test.width})")
+        return f"(np.uint32({high} - np.int32({stored} + {stored})) <= np.uint32({4 * test.width}))"
 
     def _band(self, text: _Text, a: Test, b: Test) -> str:
         """`value` in [low, high], as one comparison."""
