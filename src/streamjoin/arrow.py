@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .errors import ArgumentError, DataError, SchemaError
 from .growing import GrowingArray
@@ -97,29 +98,43 @@ def _listing(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
-def take_rows(table: pa.Table, indices: pa.Array) -> pa.Table:
-    """`table.take`, also for the types that Arrow cannot take from: views of text and bytes, at any depth."""
-    plain = pa.schema([field.with_type(_without_views(field.type)) for field in table.schema])
-    if plain.types == table.schema.types:
-        return table.take(indices)
-    columns = [column.cast(type_) for column, type_ in zip(table.columns, plain.types, strict=True)]
-    taken = pa.table(columns, names=table.column_names).take(indices)
-    columns = [column.cast(type_) for column, type_ in zip(taken.columns, table.schema.types, strict=True)]
-    return pa.Table.from_arrays(columns, schema=table.schema)
+def takeable(table: pa.Table) -> pa.Table:
+    """The table with its columns in layouts that Arrow can take rows from: no views, no run-ends."""
+    types = [_takeable(type_) for type_ in table.schema.types]
+    return table if types == table.schema.types else _converted(table, types)
 
 
-def _without_views(type_: pa.DataType) -> pa.DataType:
+def restored(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows taken from a takeable table, in their own layout again."""
+    return table if table.schema.types == schema.types else _converted(table, schema.types)
+
+
+def _takeable(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_string_view(type_):
         return pa.large_string()
     if pa.types.is_binary_view(type_):
         return pa.large_binary()
+    if pa.types.is_run_end_encoded(type_):
+        return _takeable(type_.value_type)
     if pa.types.is_list(type_):
-        return pa.list_(type_.value_field.with_type(_without_views(type_.value_type)))
+        return pa.list_(type_.value_field.with_type(_takeable(type_.value_type)))
     if pa.types.is_large_list(type_):
-        return pa.large_list(type_.value_field.with_type(_without_views(type_.value_type)))
+        return pa.large_list(type_.value_field.with_type(_takeable(type_.value_type)))
     if pa.types.is_struct(type_):
-        return pa.struct([field.with_type(_without_views(field.type)) for field in type_])
+        return pa.struct([field.with_type(_takeable(field.type)) for field in type_])
     return type_
+
+
+def _converted(table: pa.Table, types: list[pa.DataType]) -> pa.Table:
+    columns = []
+    for column, type_ in zip(table.columns, types, strict=True):
+        if pa.types.is_run_end_encoded(column.type):
+            column = pc.run_end_decode(column)
+        if pa.types.is_run_end_encoded(type_):
+            column = pc.run_end_encode(column.cast(type_.value_type), type_.run_end_type)
+        columns.append(column if column.type == type_ else column.cast(type_))
+    fields = [field.with_type(type_) for field, type_ in zip(table.schema, types, strict=True)]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 def contiguous(column: pa.ChunkedArray) -> pa.Array:
@@ -194,7 +209,7 @@ class Payload:
     def append(self, table: pa.Table) -> None:
         if not table.num_rows:
             return
-        self._tables.append(table)
+        self._tables.append(takeable(table))
         self._starts.append(self.end)
         self.end += table.num_rows
         self._small = self._small + 1 if table.num_rows < SMALL_BATCH else 0
@@ -227,8 +242,9 @@ class Payload:
         schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
         present = rows[rows >= 0]
         if not len(present):
-            nulls = [pa.nulls(len(rows), field.type) for field in schema]
-            return pa.Table.from_arrays(nulls, schema=pa.schema([field.with_nullable(True) for field in schema]))
+            fields = [pa.field(field.name, _takeable(field.type)) for field in schema]
+            nulls = [pa.nulls(len(rows), field.type) for field in fields]
+            return restored(pa.Table.from_arrays(nulls, schema=pa.schema(fields)), schema)
         starts = self._starts.view
         batch = np.searchsorted(starts, rows, side="right") - 1
         lowest, highest = int(np.searchsorted(starts, present.min(), side="right")) - 1, int(batch.max())
@@ -243,4 +259,4 @@ class Payload:
         before = np.cumsum(lengths) - lengths - starts[needed]
         places = rows + before[np.searchsorted(needed, batch).clip(0, len(needed) - 1)]
         indices = pa.array(places, mask=rows < 0) if len(present) < len(rows) else pa.array(places)
-        return take_rows(pa.concat_tables(tables), indices)
+        return restored(pa.concat_tables(tables).take(indices), schema)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .arrow import Payload, as_schema, as_table, conform, contiguous, read_time, result_schema, take_rows
+from .arrow import Payload, as_schema, as_table, conform, contiguous, read_time, restored, result_schema, takeable
 from .errors import StateError
 from .flow.front import Arrival, AsFound, Front, InOrder, Step
 from .flow.order import PushOrder
@@ -244,7 +244,7 @@ class WindowJoin:
         late = np.flatnonzero(~on_time)
         self._counts[side]["late"] += len(late)
         if self.options.late == "keep":
-            self._late[side].append(take_rows(table, pa.array(late)))
+            self._late[side].append(restored(takeable(table).take(pa.array(late)), table.schema))
         return Arrival(
             arrival.row[on_time],
             time[on_time],
