@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -72,20 +73,27 @@ def conform(table: pa.Table, schema: pa.Schema, argument: str) -> pa.Table:
     if missing or extra or table.num_columns != len(schema):
         problem = f"lacks {missing}" if missing else f"has {extra or table.column_names}"
         raise SchemaError(f"{argument}: the batch {problem}; the join was opened with {_listing(schema)}")
-    if table.column_names != schema.names:
-        table = table.select(schema.names)
-    if table.schema.types == schema.types:
-        return table
-    for i, field in enumerate(schema):
-        given = table.schema.field(i).type
-        if given != field.type:
-            if not (_is_text(given) and _is_text(field.type)):
-                raise SchemaError(
-                    f"{argument}: column {field.name!r} is {given}; the join was opened with {field.type}. "
-                    "Cast it before the push"
-                )
-            table = table.set_column(i, field, table.column(i).cast(field.type))
-    return table
+    columns = []
+    for field in schema:
+        column = table.column(field.name)
+        if column.type != field.type:
+            column = _same_text(column, field, argument)
+        if not field.nullable and column.null_count:
+            raise SchemaError(f"{argument}: column {field.name!r} holds NULLs; the join was opened with it NOT NULL")
+        columns.append(column)
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _same_text(column: pa.ChunkedArray, field: pa.Field, argument: str) -> pa.ChunkedArray:
+    if _is_text(column.type) and _is_text(field.type):
+        try:
+            return column.cast(pa.large_string()).cast(field.type)
+        except pa.ArrowException:
+            pass
+    raise SchemaError(
+        f"{argument}: column {field.name!r} is {column.type}; the join was opened with {field.type}. "
+        "Cast it before the push"
+    )
 
 
 def _is_text(type_: pa.DataType) -> bool:
@@ -120,6 +128,10 @@ def _takeable(type_: pa.DataType) -> pa.DataType:
         return pa.list_(type_.value_field.with_type(_takeable(type_.value_type)))
     if pa.types.is_large_list(type_):
         return pa.large_list(type_.value_field.with_type(_takeable(type_.value_type)))
+    if pa.types.is_fixed_size_list(type_):
+        return pa.list_(type_.value_field.with_type(_takeable(type_.value_type)), type_.list_size)
+    if pa.types.is_map(type_):
+        return pa.map_(_takeable(type_.key_type), _takeable(type_.item_type), type_.keys_sorted)
     if pa.types.is_struct(type_):
         return pa.struct([field.with_type(_takeable(field.type)) for field in type_])
     return type_
@@ -148,8 +160,6 @@ def read_time(column: pa.Array, unit: str, where: str) -> npt.NDArray[np.int64]:
         row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
         raise DataError(f"{where} is NULL in row {row} of the batch; a tuple without a timestamp belongs to no window")
     own = time_unit(column.type)
-    if pa.types.is_date64(column.type):
-        column = column.cast(pa.date32())
     if pa.types.is_uint64(column.type):
         ticks = np.asarray(column)
         if len(ticks) and int(ticks.max()) >= np.iinfo(np.int64).max:
@@ -218,15 +228,21 @@ class Payload:
 
     def _merge_small(self) -> None:
         """The newest small batches as one contiguous batch, together with merged ones that are no larger."""
-        parts = [self._tables.pop() for _ in range(self._small)]
-        rows = sum(part.num_rows for part in parts)
-        while self._tables and self._tables[-1].num_rows <= min(rows, MERGED_ROWS):
-            parts.append(self._tables.pop())
-            rows += parts[-1].num_rows
-        self._tables.append(pa.concat_tables(reversed(parts)).combine_chunks())
-        self._starts.drop_back(len(parts))
-        self._starts.append(self.end - rows)
+        count = self._small
+        rows = sum(self._tables[-k].num_rows for k in range(1, count + 1))
+        while count < len(self._tables) and self._tables[-count - 1].num_rows <= min(rows, MERGED_ROWS):
+            count += 1
+            rows += self._tables[-count].num_rows
         self._small = 0
+        try:
+            merged = pa.concat_tables([self._tables[-k] for k in range(count, 0, -1)]).combine_chunks()
+        except pa.ArrowException:  # dictionaries that do not fit into one: they stay apart
+            return
+        for _ in range(count):
+            self._tables.pop()
+        self._tables.append(merged)
+        self._starts.drop_back(count)
+        self._starts.append(self.end - rows)
 
     def release(self, floor: int) -> None:
         """Forget the batches that lie wholly below row number `floor`."""
@@ -245,18 +261,24 @@ class Payload:
             fields = [pa.field(field.name, _takeable(field.type)) for field in schema]
             nulls = [pa.nulls(len(rows), field.type) for field in fields]
             return restored(pa.Table.from_arrays(nulls, schema=pa.schema(fields)), schema)
+        absent = rows < 0
         starts = self._starts.view
         batch = np.searchsorted(starts, rows, side="right") - 1
-        lowest, highest = int(np.searchsorted(starts, present.min(), side="right")) - 1, int(batch.max())
-        if highest - lowest < len(rows):
-            needed = np.arange(lowest, highest + 1)
+        batch[absent] = batch[~absent][0]
+        used, inverse = np.unique(batch, return_inverse=True)
+        places = rows - starts[batch]
+        tables = [self._tables[i] if columns is None else self._tables[i].select(columns) for i in used]
+        if len(used) == 1:
+            table = tables[0]
         else:
-            needed = np.unique(np.maximum(batch, lowest))
-        tables = [self._tables[i] for i in needed]
-        if columns is not None:
-            tables = [table.select(columns) for table in tables]
-        lengths = np.array([table.num_rows for table in tables])
-        before = np.cumsum(lengths) - lengths - starts[needed]
-        places = rows + before[np.searchsorted(needed, batch).clip(0, len(needed) - 1)]
-        indices = pa.array(places, mask=rows < 0) if len(present) < len(rows) else pa.array(places)
-        return restored(pa.concat_tables(tables).take(indices), schema)
+            # Rows of each batch first, then their order: Arrow would join whole batches to take from several at once.
+            order = np.argsort(inverse, kind="stable")
+            cuts = np.searchsorted(inverse[order], np.arange(len(used) + 1))
+            table = pa.concat_tables(
+                part.take(pa.array(np.where(absent[mine], 0, places[mine])))
+                for part, mine in zip(tables, (order[a:b] for a, b in pairwise(cuts)), strict=True)
+            )
+            places = np.empty(len(rows), np.int64)
+            places[order] = np.arange(len(rows))
+        indices = pa.array(places, mask=absent) if absent.any() else pa.array(places)
+        return restored(table.take(indices), schema)

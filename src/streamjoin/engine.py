@@ -8,7 +8,8 @@ The payload is never touched in between.
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .arrow import Payload, as_schema, as_table, conform, contiguous, read_time, restored, result_schema, takeable
-from .errors import StateError
+from .errors import DataError, StateError
 from .flow.front import Arrival, AsFound, Front, InOrder, Step
 from .flow.order import PushOrder
 from .flow.progress import Progress
@@ -25,8 +26,9 @@ from .flow.results import Results
 from .metrics import Latency
 from .options import Algorithm, How, IndexName, Late, Options, Order, check_options
 from .predicate import Predicate, plan_for
+from .predicate.cache import cache_directory
 from .predicate.expr import SIDES, Side
-from .predicate.kernels import kernels_for
+from .predicate.kernels import hash_kernel, scan_kernel
 from .predicate.lower import Lowered, lower
 from .predicate.recheck import Recheck
 from .predicate.slots import SlotValues
@@ -38,6 +40,12 @@ from .topology.three_step import ThreeStep
 from .window import Duration, TimeWindow, Window
 
 RELEASE_ROWS = 1 << 16
+_WHY = {
+    "open": "is still open; finish it first",
+    "finished": "is finished; open a new WindowJoin to push more",
+    "closed": "is closed; use it inside its `with` block",
+    "broken": "failed half way through an earlier batch and cannot go on; open a new WindowJoin",
+}
 WindowArgument: TypeAlias = "Window | Duration | int"
 LatenessArgument: TypeAlias = "Duration | TimeWindow | int"
 
@@ -83,23 +91,27 @@ class WindowJoin:
         self.plan = plan
         self._lowered = lower(plan)
         self._schema = result_schema(schemas["left"], schemas["right"], how)
-        self._payload: dict[Side, Payload] = {side: Payload(schemas[side]) for side in SIDES}
-        self._recheck = Recheck(self._lowered, self._payload)
-        self._progress = Progress(self.options.lateness)
-        self._push_order = PushOrder()
-        self._front: Front = (
-            InOrder(self.options.windows, self._progress)
-            if self.options.needs_order
-            else AsFound(self.options.windows, self._progress)
-        )
-        self._topology = make_topology(self.options, self._lowered, self._recheck)
-        self._results = Results(self.options)
-        self._late: dict[Side, list[pa.Table]] = {"left": [], "right": []}
         self._counts: dict[Side, dict[str, int]] = {side: {"in": 0, "late": 0} for side in SIDES}
         self._out = 0
-        self._release_at = dict.fromkeys(SIDES, RELEASE_ROWS)
         self._latency = Latency()
+        self._watermark: int | None = None
         self._state = "open"
+        self._reset(schemas)
+        cache_directory()
+
+    def _reset(self, schemas: dict[Side, pa.Schema]) -> None:
+        """Everything that holds tuples, empty."""
+        options = self.options
+        self._payload: dict[Side, Payload] = {side: Payload(schemas[side]) for side in SIDES}
+        self._progress = Progress(options.lateness)
+        self._push_order = PushOrder()
+        front = InOrder if options.needs_order else AsFound
+        self._front: Front = front(options.windows, self._progress)
+        self._recheck = Recheck(self._lowered, lambda side, rows, names: self._payload[side].take(rows, names))
+        self._topology = make_topology(options, self._lowered, self._recheck)
+        self._results = Results(options)
+        self._late: dict[Side, list[pa.Table]] = {"left": [], "right": []}
+        self._release_at = dict.fromkeys(SIDES, RELEASE_ROWS)
 
     # -- the public surface ----------------------------------------------------------------------------------------
 
@@ -118,27 +130,32 @@ class WindowJoin:
 
     def poll(self) -> pa.Table:
         """The results that are ready and were not polled yet, without waiting."""
-        if self._state == "closed":
-            raise StateError("poll: the join is closed; poll inside its `with` block")
-        left, right = self._results.take()
-        self._out += len(left)
-        columns = self._payload["left"].take(left).columns
-        if len(self._schema) > len(self._payload["left"].schema):
-            columns = columns + self._payload["right"].take(right).columns
+        self._check_state("poll", "open", "finished")
+        left, right = self._results.ready()
+        try:
+            columns = self._payload["left"].take(left).columns
+            if len(self._schema) > len(self._payload["left"].schema):
+                columns = columns + self._payload["right"].take(right).columns
+        except pa.ArrowException as error:
+            raise DataError(f"poll: {len(left)} results cannot be put into one table: {error}") from None
         table = pa.Table.from_arrays(columns, schema=self._schema)
-        if self.options.order == "punctuated" and self.watermark is not None:
-            table = table.replace_schema_metadata({"streamjoin.watermark": str(self.watermark)})
+        self._results.clear()
+        self._out += len(left)
+        if self.options.time is not None:
+            self._watermark = self._results.watermark(self._progress.watermark)
+        if self.options.order == "punctuated" and self._watermark is not None:
+            table = table.replace_schema_metadata({"streamjoin.watermark": str(self._watermark)})
         return table
 
     def finish(self) -> pa.Table:
         """End both streams and return the rest of the results."""
-        if self._state == "closed":
-            raise StateError("finish: the join is closed; finish inside its `with` block")
+        self._check_state("finish", "open", "finished")
         if self._state == "open":
-            self._state = "finished"
             started = clock.perf_counter()
-            found = self._run(self._front.finish())
-            self._results.close(self._times)
+            with self._whole():
+                found = self._run(self._front.finish())
+                self._results.close(self._times)
+            self._state = "finished"
             self._latency.add(clock.perf_counter() - started, found)
         return self.poll()
 
@@ -152,11 +169,9 @@ class WindowJoin:
 
     @property
     def watermark(self) -> int | None:
-        """No result that is still to come has an earlier timestamp (in ticks of the time column).
-
-        None before both streams have begun, and without a time column.
-        """
-        return None if self.options.time is None else self._results.watermark(self._progress.watermark)
+        """No result of a later poll has an earlier timestamp (in ticks of the time column): the promise of the last
+        poll. None before both streams have begun, and without a time column."""
+        return self._watermark
 
     def metrics(self) -> dict[str, Any]:
         """Counts in, out and late, comparisons, latency percentiles in ms, window occupancy, figures per worker."""
@@ -186,10 +201,21 @@ class WindowJoin:
     def close(self) -> None:
         """Release everything; results that were not polled are gone."""
         self._state = "closed"
-        self._results = Results(self.options)
-        for side in SIDES:
-            self._payload[side] = Payload(self._payload[side].schema)
-        self._topology = make_topology(self.options, self._lowered, self._recheck)
+        self._reset({side: self._payload[side].schema for side in SIDES})
+
+    def _check_state(self, call: str, *allowed: str) -> None:
+        if self._state not in allowed:
+            why = _WHY[self._state]
+            raise StateError(f"{call}: the join {why}")
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """What happens inside happens as a whole; if it fails half way, the join can no longer be trusted."""
+        try:
+            yield
+        except BaseException:
+            self._state = "broken"
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -203,32 +229,36 @@ class WindowJoin:
 
     def _push(self, side: Side, batch: Any) -> None:
         argument = f"push_{side}"
-        if self._state != "open":
-            raise StateError(f"{argument}: the join is {self._state}; open a new WindowJoin to push more")
+        self._check_state(argument, "open")
         started = clock.perf_counter()
         payload = self._payload[side]
         table = conform(as_table(batch, argument), payload.schema, argument)
         if not table.num_rows:
             return
         time = self._time_of(side, table, argument)
-        slots = self._slots(side, table)
+        slots = self._slots(side, table, argument)
         live = np.ones(table.num_rows, np.bool_) if slots.live is None else slots.live
         arrival = Arrival(np.arange(payload.end, payload.end + table.num_rows), time, live, slots.columns)
         # Nothing has changed so far: a batch that breaks a rule leaves the join as it was.
-        self._recheck.long_text[side] |= slots.long_text
-        self._push_order.push(side, payload.end, table.num_rows)
-        payload.append(table)
-        self._counts[side]["in"] += table.num_rows
-        if time is not None:
-            arrival = self._without_late(side, table, arrival, time)
-            self._progress.advance(side, time)
-        found = self._run(self._front.push(side, arrival))
+        with self._whole():
+            self._recheck.long_text[side] |= slots.long_text
+            self._push_order.push(side, payload.end, table.num_rows)
+            payload.append(table)
+            self._counts[side]["in"] += table.num_rows
+            if time is not None:
+                arrival = self._without_late(side, table, arrival, time)
+                self._progress.advance(side, time)
+            found = self._run(self._front.push(side, arrival))
         self._latency.add(clock.perf_counter() - started, found)
 
-    def _slots(self, side: Side, table: pa.Table) -> SlotValues:
+    def _slots(self, side: Side, table: pa.Table, argument: str) -> SlotValues:
         program = self._lowered.sides[side]
         columns = {(side, name): contiguous(table.column(name)) for name in program.columns}
-        return program.run(Frame(table.num_rows, columns))
+        try:
+            return program.run(Frame(table.num_rows, columns))
+        except (DataError, UnicodeDecodeError, pa.ArrowException) as error:
+            names = ", ".join(program.columns)
+            raise DataError(f"{argument}: the predicate's columns ({names}) cannot be read: {error}") from None
 
     def _time_of(self, side: Side, table: pa.Table, argument: str) -> npt.NDArray[np.int64] | None:
         """A batch's timestamps in the common unit."""
@@ -284,6 +314,7 @@ class WindowJoin:
         floor = min((row for row in holders if row is not None), default=payload.end)
         payload.release(floor)
         self._push_order.forget(side, floor)
+        self._results.forget(side, floor)
         self._release_at[side] = max(2 * payload.rows, RELEASE_ROWS)
 
 
@@ -320,12 +351,13 @@ def make_topology(options: Options, lowered: Lowered, decide: Decide) -> Topolog
     """The algorithm and index that the options name."""
 
     def maker(side: Side) -> Any:
-        kernels = kernels_for(lowered, side)
         dtypes = [slot.dtype for slot in lowered.slots[side]]
         if options.index == "hash":
             key = [pair[side == "right"] for pair in lowered.hash_slots]
             probing = [pair[side != "right"] for pair in lowered.hash_slots]
-            return lambda capacity: HashIndex(capacity, dtypes, kernels.hash_probe, key, probing)
-        return lambda capacity: ScanIndex(capacity, dtypes, kernels.scan)
+            probe = hash_kernel(lowered, side)
+            return lambda capacity: HashIndex(capacity, dtypes, probe, key, probing)
+        scan = scan_kernel(lowered, side)
+        return lambda capacity: ScanIndex(capacity, dtypes, scan)
 
     return ThreeStep({side: maker(side) for side in SIDES}, decide)

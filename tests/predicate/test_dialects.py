@@ -19,7 +19,7 @@ from streamjoin.predicate.bind import _Binder, bind
 from streamjoin.predicate.emit import DTYPES
 from streamjoin.predicate.evaluate import is_true, row_function, table_rows
 from streamjoin.predicate.expr import SIDES, Expr, Side, other
-from streamjoin.predicate.kernels import kernels_for
+from streamjoin.predicate.kernels import scan_kernel
 from streamjoin.predicate.lower import lower
 from streamjoin.predicate.plan import make_plan
 from streamjoin.predicate.types import from_arrow
@@ -246,7 +246,7 @@ def compiled_pairs(expr: Expr, stored: Side) -> set[tuple[int, int]]:
     zero, one = np.zeros(HARD.num_rows, np.int64), np.ones(HARD.num_rows, np.int64)
     places = np.empty((2, 1 << 14), np.int32)
     probing = other(stored)
-    count = kernels_for(lowered, stored).scan(
+    count = scan_kernel(lowered, stored)(
         *slots[stored], zero, zero, zero, len(rows[stored]), *slots[probing], zero, one, len(rows[probing]),
         places[0], places[1], np.zeros(2, np.int64),
     )  # fmt: skip

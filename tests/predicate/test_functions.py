@@ -90,7 +90,7 @@ def without_sides(expr: Expr) -> Expr:
         (lambda l, r: len(l.s), call("length", S)),
         (lambda l, r: l.s.startswith("a"), call("startswith", S, text("a"))),
         (lambda l, r: l.s.endswith(r.y), call("endswith", S, Y)),
-        (lambda l, r: l.s.strip().upper(), call("upper", call("trim", S))),
+        (lambda l, r: l.s.lower().upper(), call("upper", call("lower", S))),
         (lambda l, r: l.s.lower() + "x", call("concat", call("lower", S), text("x"))),
         (lambda l, r: math.sqrt(l.x), call("sqrt", X)),
         (lambda l, r: math.atan2(l.x, r.y), call("atan2", X, Y)),
@@ -403,7 +403,8 @@ def many_ifs(l, r):
         (lambda l, r: f"{l.x}" == r.y, "JoinedStr"), (lambda l, r: (v := l.x), "NamedExpr"),  # noqa: F841
         (lambda l, r: l.x ^ r.y, "BitXor"), (lambda l, r: l.x @ r.y, "MatMult"), (lambda l, r: l.x << 1, "LShift"),
         (lambda l, r: l.x.y, "methods"), (lambda l, r: l.x[0], "Subscript"), (lambda l, r: l[0], "named by text"),
-        (lambda l, r: l.s.title(), ".title() is unknown"), (lambda l, r: l.s.strip("x"), "0 arguments"),
+        (lambda l, r: l.s.title(), ".title() is unknown"), (lambda l, r: l.s.upper("x"), "0 arguments"),
+        (lambda l, r: l.s.strip() == r.s, ".strip() is unknown"),
         (lambda l, r: l.x(), "cannot be called"), (lambda l, r: round(l.x), "round"),
         (lambda l, r: print(l.x), "print"),
         (lambda l, r: min(l.x), "min"), (lambda l, r: min(l.x, r.y, key=abs), "min"), (lambda l, r: near(*l.x), "*"),

@@ -30,7 +30,7 @@ from ..engine import WindowJoin
 from ..errors import StreamJoinError
 from ..predicate import Predicate, plan_for
 from ..predicate.expr import SIDES, Side, other
-from ..predicate.kernels import kernels_for
+from ..predicate.kernels import scan_kernel
 from ..predicate.lower import Lowered, lower
 from ..predicate.vector import Frame
 from ..store import Batch, Chain, PairSink, ScanIndex
@@ -99,7 +99,7 @@ class Scan:
         self._stored = stored
         self._count = len(columns[0])
         dtypes = [slot.dtype for slot in self._lowered.slots[stored]]
-        kernel = kernels_for(self._lowered, stored).scan
+        kernel = scan_kernel(self._lowered, stored)
 
         def subwindow(capacity: int) -> Any:
             return ScanIndex(capacity, dtypes, kernel)

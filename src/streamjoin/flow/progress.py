@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..predicate.expr import Side
+from .order import INT64_MIN
 
 Array = npt.NDArray[Any]
-INT64_MIN = -(2**63)
 
 
 class Progress:

@@ -27,7 +27,10 @@ _LAST = np.iinfo(np.int64).max
 
 
 class OpenTuples:
-    """Tuples of one side whose window has not closed, and which of them have met a partner."""
+    """Tuples of one side whose window has not closed, and which of them have met a partner.
+
+    Rows may open in any order, but none below the row given to `forget`.
+    """
 
     def __init__(self) -> None:
         self._open = RunBuffer()
@@ -38,14 +41,14 @@ class OpenTuples:
         if not len(rows):
             return
         self._open.push([coordinates, rows])
-        end = int(rows.max()) + 1 - self._base
-        if end > len(self._met):
-            base = self._open.smallest(1)
-            assert base is not None
-            kept = self._met[base - self._base :]
-            self._base = base
-            self._met = np.zeros(2 * max(int(rows.max()) + 1 - base, 1024), np.bool_)
-            self._met[: len(kept)] = kept
+        needed = int(rows.max()) + 1 - self._base
+        if needed > len(self._met):
+            self._met = np.concatenate([self._met, np.zeros(2 * needed - len(self._met), np.bool_)])
+
+    def forget(self, row: int) -> None:
+        """Rows below this one are closed and will not come again."""
+        self._met = self._met[row - self._base :].copy()
+        self._base = row
 
     def meet(self, rows: Rows) -> Rows:
         """Note that these rows have a partner; returns those that had none before, each once."""
@@ -137,7 +140,6 @@ class Results:
             columns = [key, np.where(left < 0, _LAST, left), np.where(right < 0, _LAST, right)]
             if self._open:
                 self._held.push(columns)
-                self._note(left, right)
             else:
                 self._emit(*_in_order(columns))
 
@@ -163,23 +165,29 @@ class Results:
             if len(present):
                 self._first[side] = min(self._first[side], int(present.min()))  # type: ignore[index]
 
-    def take(self) -> tuple[Rows, Rows]:
+    def ready(self) -> tuple[Rows, Rows]:
         """All results that are ready, as row numbers of both sides; NONE where there is no partner."""
         none = np.empty(0, np.int64)
         left = np.concatenate([none, *(pair[0] for pair in self._ready)])
         right = np.concatenate([none, *(pair[1] for pair in self._ready)])
+        return left, right
+
+    def clear(self) -> None:
+        """The results of the last `ready` have reached the reader."""
         self._ready, self._count = [], 0
         self._first = {"left": _LAST, "right": _LAST}
-        held = self._held.columns()
-        if held is not None:
-            self._note(*(np.where(rows == _LAST, NONE, rows) for rows in held[1:]))
-        return left, right
 
     def first_row(self, side: Side) -> int | None:
         """The smallest row number that is still needed here."""
-        rows = [self._first[side]] if self._first[side] != _LAST else []
-        open_row = self._open[side].first_row() if side in self._open else None
-        return min([*rows, *([open_row] if open_row is not None else [])], default=None)
+        held = self._held.smallest(1 if side == "left" else 2)
+        opened = self._open[side].first_row() if side in self._open else None
+        rows = (self._first[side], held, opened)
+        return min((row for row in rows if row is not None and row != _LAST), default=None)
+
+    def forget(self, side: Side, row: int) -> None:
+        """Rows below this one are no longer needed by anyone."""
+        if side in self._open:
+            self._open[side].forget(row)
 
     def watermark(self, watermark: int | None) -> int | None:
         """An unmatched row comes with its own timestamp, which holds the promise back until its window closes."""

@@ -1,7 +1,7 @@
 """A buffer that takes tuples in any order and gives them back in key order, a prefix at a time.
 
-Invariant: the buffer is a short list of runs, each sorted by (key, row) and each at least twice as long as the next,
-so a push costs O(log n) per tuple over time and a pop only what it takes out.
+Invariant: the buffer is a short list of runs, each sorted by (key, row). A push merges runs until each is at least
+twice as long as the next, so it costs O(log n) per tuple over time, and a pop only what it takes out.
 """
 
 from __future__ import annotations
@@ -59,10 +59,6 @@ class RunBuffer:
         """The row number of the first tuple in order."""
         first = min(((int(run[0][0]), int(run[1][0])) for run in self._runs), default=None)
         return None if first is None else first[1]
-
-    def columns(self) -> Columns | None:
-        """Everything in the buffer, in no particular order."""
-        return [np.concatenate(parts) for parts in zip(*self._runs, strict=True)] if self._runs else None
 
 
 def merge(runs: list[Columns]) -> Columns:

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from .cache import compiled
 
 LANES = 16
 _BIT, _I8, _I16, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
@@ -95,7 +97,7 @@ def _append_16_inside(
     return types.int64(*parameters), codegen
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def collect(mask, probe, begin, coordinate, low, high, out_probe, out_stored, found, density):
     """Append (probe, begin + j) for each set mask[j] with low <= coordinate[j] < high; returns the new count.
 

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
 
+from .cache import compiled
 from .types import Type
 
 Array = npt.NDArray[Any]
@@ -150,12 +150,12 @@ def text_words(text: pa.Array, domain: Domain) -> tuple[Array, Mask | None]:
     if len(text):
         _, offsets, data = text.buffers()
         starts = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
-        content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+        content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.frombuffer(b"\0", np.uint8)
         (_hash_words if domain == "hash" else _prefix_words)(starts, content, words)
     return words, valid
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _hash_words(starts, content, words):  # type: ignore[no-untyped-def]
     for i in range(len(words)):
         start, end = starts[i], starts[i + 1]
@@ -172,7 +172,7 @@ def _hash_words(starts, content, words):  # type: ignore[no-untyped-def]
             words[i] = np.int64((word & np.uint64(0x3FFFFFFFFFFFFFFF)) | np.uint64(0x4000000000000000))
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _prefix_words(starts, content, words):  # type: ignore[no-untyped-def]
     for i in range(len(words)):
         start = starts[i]

@@ -68,7 +68,7 @@ _CALLS: dict[Any, tuple[str, int]] = {  # the operator and how many arguments it
     math.atan: ("atan", 1), math.atan2: ("atan2", 2), math.radians: ("radians", 1), math.degrees: ("degrees", 1),
     math.pow: ("power", 2), math.floor: ("floor", 1), math.ceil: ("ceil", 1), math.isnan: ("isnan", 1),
 }  # fmt: skip
-_METHODS = {"startswith": 1, "endswith": 1, "upper": 0, "lower": 0, "strip": 0}
+_METHODS = {"startswith": 1, "endswith": 1, "upper": 0, "lower": 0}
 _MAKERS = (*_CALLS, *_CASTS, dt.timedelta, dt.datetime, dt.date, Decimal, range, round)
 """What may be called on known values while the function is read."""
 _PLAIN = (bool, int, float, str, Decimal, dt.date, dt.timedelta, type(None))
@@ -408,7 +408,7 @@ class _Reader:
             self.fail(node, f"the method .{name}() is unknown; there are: {', '.join(_METHODS)}")
         if named or len(given) != _METHODS[name]:
             self.fail(node, f"the method .{name}() takes {_METHODS[name]} arguments here")
-        return Call("trim" if name == "strip" else name, (base, *(self.tree(arg, node) for arg in given)))
+        return Call(name, (base, *(self.tree(arg, node) for arg in given)))
 
     def inline(
         self, function: types.FunctionType, given: list[Value], named: dict[str, Value], node: ast.expr

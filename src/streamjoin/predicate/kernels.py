@@ -1,28 +1,17 @@
-"""Compiled kernels: a lowered condition put into loop templates, kept in a cache directory for every process.
+"""Compiled kernels: a lowered condition put into loop templates.
 
 The text of a kernel depends only on the shape of the condition and the widths of its slots, not on column names or
-constants of one-sided parts, so most predicates find their kernel compiled already. The cache directory is
-`$STREAMJOIN_CACHE_DIR`, or `streamjoin` in the user's cache directory; it is safe to delete and to share.
+constants of one-sided parts, so most predicates find their kernel compiled already (see `cache`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import os
 import re
-import sys
-import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
+from .cache import Kernel, load
 from .expr import Side, other
 from .lower import Lowered, Near, Test
-
-Kernel = Callable[..., int]
 
 BLOCK = 1024
 """Stored tuples per slice of a scan: a few 32-bit columns of it stay in the first-level cache."""
@@ -41,24 +30,18 @@ from streamjoin.predicate.ops_scalar import *
 '''
 
 
-@dataclass(frozen=True, slots=True)
-class Kernels:
-    """The compiled loops for one stored side."""
-
-    scan: Kernel
-    hash_probe: Kernel
+def scan_kernel(lowered: Lowered, stored: Side) -> Kernel:
+    """The scan for one stored side: loaded, or compiled the first time on this machine."""
+    return _LazyKernel(scan_source(lowered, stored), "scan")
 
 
-def kernels_for(lowered: Lowered, stored: Side) -> Kernels:
-    """Load (or compile, the first time on this machine) the kernels of a condition."""
-    return Kernels(
-        _LazyKernel(scan_source(lowered, stored), "scan"),
-        _LazyKernel(hash_source(lowered, stored), "hash_probe"),
-    )
+def hash_kernel(lowered: Lowered, stored: Side) -> Kernel:
+    """The hash probe for one stored side."""
+    return _LazyKernel(hash_source(lowered, stored), "hash_probe")
 
 
 class _LazyKernel:
-    """Compiled when it is first called: a join uses one of its kernels, rarely both."""
+    """Compiled when it is first called."""
 
     def __init__(self, source: str, name: str) -> None:
         self._source, self._name = source, name
@@ -279,53 +262,3 @@ def hash_probe({text.parameters("coordinate", "heads", "following", "hashes")}, 
     state[0], state[1] = -1, compared
     return found
 """
-
-
-# -- the cache directory -----------------------------------------------------------------------------------------
-
-
-@cache
-def cache_directory() -> Path:
-    """Where generated kernels live; its name changes with everything that a kernel's meaning depends on."""
-    import numba
-
-    from .. import __version__
-    from . import collect, ops_scalar
-
-    runtime = b"".join(Path(str(module.__file__)).read_bytes() for module in (collect, ops_scalar))
-    stamp = hashlib.sha256(runtime + f"{__version__} {numba.__version__} {sys.version}".encode()).hexdigest()[:12]
-    chosen = os.environ.get("STREAMJOIN_CACHE_DIR")
-    base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamjoin"
-    directory = base / f"kernels-{stamp}"
-    try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.TemporaryFile(dir=directory):
-            return directory
-    except OSError:
-        if chosen:
-            from ..errors import ArgumentError
-
-            raise ArgumentError(
-                f"STREAMJOIN_CACHE_DIR: cannot write to {chosen!r}; name a writable directory"
-            ) from None
-        return Path(tempfile.mkdtemp(prefix="streamjoin-kernels-"))
-
-
-@cache
-def load(source: str, name: str) -> Kernel:
-    """Import a generated function; Numba keeps its machine code beside the file."""
-    digest = hashlib.sha256(source.encode()).hexdigest()[:20]
-    path = cache_directory() / f"{name}_{digest}.py"
-    if not path.exists():
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(descriptor, "w") as file:
-            file.write(source)
-        os.replace(temporary, path)
-    spec = importlib.util.spec_from_file_location(f"streamjoin_kernel_{name}_{digest}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    function: Kernel = getattr(module, name)
-    return function

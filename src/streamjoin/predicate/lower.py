@@ -26,7 +26,7 @@ from .expr import (
 )
 from .plan import Plan
 from .slots import VALIDITY, Encoding, SideProgram, Slot
-from .types import BOOLEAN, STRING, Type
+from .types import BOOLEAN, INTEGER_DIGITS, STRING, Type
 
 MAX_COMPARISONS = 32
 """Comparisons between the streams that are compiled; a longer condition would take too long to compile, so what is
@@ -83,8 +83,8 @@ def lower(plan: Plan) -> Lowered:
             terms.append(pair)
         else:
             terms.append(term)
-    # Atoms first: a slot that an atom requires to be non-NULL needs no validity anywhere else.
-    terms.sort(key=lambda term: isinstance(term, Call) and term.op in ("and", "or", "case"))
+    # Atoms first: a slot that an atom requires to be non-NULL needs no validity anywhere else. Then the short terms.
+    terms.sort(key=lambda term: (isinstance(term, Call) and term.op in ("and", "or", "case"), _comparisons(term)))
     pieces = dict.fromkeys(piece for term in terms if (piece := emitter.term(term)) != "True")
     others = [piece for piece in pieces if piece not in emitter.tests]
     lowered = Lowered(
@@ -114,6 +114,7 @@ class _PairEmitter(Emitter):
         self._top = False
         self._term: Expr | None = None
         self._comparisons = 0
+        self._open_questions = 0
 
     # -- slots ---------------------------------------------------------------------------------------------------
 
@@ -150,11 +151,11 @@ class _PairEmitter(Emitter):
 
     def term(self, term: Expr) -> str:
         """One condition that must be true for every matching pair."""
-        self._comparisons += sum(isinstance(n, Call) and n.op in COMPARISONS for n in walk(term))
-        if self._comparisons > MAX_COMPARISONS:
-            self.recheck[term] = None
-            return "True"
         self._term = term
+        comparisons = _comparisons(term)
+        if self._comparisons + comparisons > MAX_COMPARISONS:
+            return self._ask()
+        self._comparisons += comparisons
         self._top = _is_strict(term)
         self._known.clear()
         return self.truth(term)
@@ -180,25 +181,26 @@ class _PairEmitter(Emitter):
 
     def _case_truth(self, expr: Call) -> str:
         """A boolean CASE: where a part of it needs a recheck, all of it does, since conditions are not monotone."""
-        before = (dict(self.recheck), dict(self.recheck_long_text))
+        before = self._open_questions
         result = self.truth(expr.args[-1])
         for condition, value in reversed(list(zip(expr.args[:-1:2], expr.args[1::2], strict=True))):
             chosen = self.name(self.truth(condition))
             result = self.name(f"pick({chosen}, {self.truth(value)}, {result})")
-        if (self.recheck, self.recheck_long_text) != before:
-            assert self._term is not None
-            self.recheck[self._term] = None
-            return "True"
-        return result
+        return result if self._open_questions == before else self._ask()
 
     def _undecided(self, expr: Expr) -> str:
         """Any other condition over both streams: compiled if the dialect can say it, else left to the recheck."""
         try:
             return self.name(self.value(expr).truth)
         except NotEmittable:
-            assert self._term is not None
-            self.recheck[self._term] = None
-            return "True"
+            return self._ask()
+
+    def _ask(self) -> str:
+        """Leave a condition open: true for now, to be decided by a recheck of the term that it is part of."""
+        assert self._term is not None
+        self._open_questions += 1
+        self.recheck[self._term] = None
+        return "True"
 
     def _comparison(self, expr: Call) -> str:
         a, b = expr.args
@@ -218,16 +220,13 @@ class _PairEmitter(Emitter):
         symbol = {"eq": "==", "ne": "!=", "le": "<=", "ge": ">="}[op]
         test = f"({left_code} {symbol} {right_code})"
         domain = self.slots["left"][left].encoding.domain
-        assert self._term is not None
-        if domain in ("prefix", "approximate"):
-            self.recheck[self._term] = None
-            test = "True" if op == "ne" else test
+        if domain in ("prefix", "approximate") or (domain == "hash" and op == "ne"):
+            asked = self._ask()
+            test = asked if op == "ne" else test
         elif domain == "hash":
-            if op == "ne":
-                self.recheck[self._term] = None
-                test = "True"
-            else:
-                self.recheck_long_text[self._term] = None
+            assert self._term is not None
+            self._open_questions += 1
+            self.recheck_long_text[self._term] = None
         if valid:
             return self.name(f"({test}{valid})")
         if test != "True":
@@ -265,6 +264,10 @@ class _PairEmitter(Emitter):
         return left, right, op
 
 
+def _comparisons(term: Expr) -> int:
+    return sum(isinstance(node, Call) and node.op in COMPARISONS for node in walk(term))
+
+
 def _is_strict(expr: Expr) -> bool:
     """Whether the condition is never true when one of its slots (its one-sided parts) is NULL."""
     if len(sides(expr)) < 2:
@@ -280,12 +283,16 @@ def _is_small(type_: Type) -> bool:
 
 def _uncast(expr: Expr, domain: Domain) -> Expr:
     """Drop a lossless widening cast of the operand that is at home in the domain."""
-    if isinstance(expr, Cast):
-        inner = expr.arg.type
-        at_home = inner.kind == "float" if domain == "f32" else _is_small(inner) and inner.kind != "date"
-        if domain in ("f32", "i32") and at_home and expr.type.kind in ("double", "bigint", "decimal"):
-            return expr.arg
-    return expr
+    if not isinstance(expr, Cast):
+        return expr
+    inner, outer = expr.arg.type, expr.type
+    if domain == "f32":
+        return expr.arg if inner.kind == "float" and outer.kind == "double" else expr
+    if domain != "i32" or not _is_small(inner) or inner.kind == "date":
+        return expr
+    digits = INTEGER_DIGITS.get(inner.kind, 1)
+    holds = outer.kind in ("double", "bigint") or (outer.kind == "decimal" and outer.precision - outer.scale >= digits)
+    return expr.arg if holds else expr
 
 
 def _at_home(expr: Expr, domain: Domain) -> bool:

@@ -18,8 +18,12 @@ from .expr import (
     conjuncts,
     disjunction,
     sides,
+    walk,
 )  # fmt: skip
 from .types import BOOLEAN, STRING
+
+MAX_LIFTED = 24
+"""Choices between texts of more nodes than this are left as they are (and so rechecked): lifting multiplies them."""
 
 
 def normalise(expr: Expr) -> Expr:
@@ -79,7 +83,7 @@ def _lift(expr: Call) -> Expr:
     """
     for i, arg in enumerate(expr.args):
         if arg.type == STRING and len(sides(arg)) == 2 and isinstance(arg, Call):
-            branches = _as_case(arg)
+            branches = _as_case(arg) if len(list(walk(arg))) <= MAX_LIFTED else None
             if branches is not None:
                 new: list[Expr] = []
                 for k, part in enumerate(branches):

@@ -15,17 +15,15 @@ from .expr import (
     MIRRORED,
     Call,
     Cast,
-    Column,
     Constant,
     Expr,
     Side,
     conjunction,
     conjuncts,
-    other,
     sides,
 )  # fmt: skip
 from .normal import normalise
-from .types import BOOLEAN, Type
+from .types import BOOLEAN
 
 MAX_INTERVALS = 16
 
@@ -349,9 +347,10 @@ def _intersect(a: Constraint, b: Constraint) -> Constraint | None:
 
 
 def _doubled(x: Interval, y: Interval) -> bool:
-    """Whether two bounds of different openness had to be merged, which keeps the closed one."""
-    low = x.low is not None and y.low is not None and x.low_closed != y.low_closed
-    high = x.high is not None and y.high is not None and x.high_closed != y.high_closed
+    """Whether two bounds were merged into one that says less: of two, GREATEST and LEAST pass over a NULL one, and of
+    an open and a closed one the closed is kept."""
+    low = x.low is not None and y.low is not None and (x.low != y.low or x.low_closed != y.low_closed)
+    high = x.high is not None and y.high is not None and (x.high != y.high or x.high_closed != y.high_closed)
     return low or high
 
 
@@ -378,13 +377,3 @@ def _strictest(op: str, a: Expr | None, b: Expr | None) -> Expr | None:
         return fold(typed_call(op, (a, b)))
     except PredicateError:
         return None
-
-
-def columns_of(plan: Plan, side: Side) -> dict[str, Type]:
-    """The columns of one stream that the predicate reads."""
-    from .expr import walk
-
-    return {n.name: n.type for n in walk(plan.predicate) if isinstance(n, Column) and n.side == side}
-
-
-__all__ = ["Band", "Equality", "Interval", "Plan", "columns_of", "make_plan", "other"]

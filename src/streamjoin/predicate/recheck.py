@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..arrow import Payload, contiguous
+from ..arrow import contiguous
 from .expr import SIDES, Column, Expr, Side, walk
 from .lower import Lowered
 from .vector import Frame, Program
 
 Rows = npt.NDArray[np.int64]
+Take = Callable[[Side, Rows, list[str]], pa.Table]
+"""Columns of some rows of one side."""
 
 
 class Recheck:
@@ -22,8 +24,8 @@ class Recheck:
     `long_text` says on which sides a text of over 7 bytes has been seen: only if on both can equal hashes mislead.
     """
 
-    def __init__(self, lowered: Lowered, payload: dict[Side, Payload]) -> None:
-        self._payload = payload
+    def __init__(self, lowered: Lowered, take: Take) -> None:
+        self._take = take
         self.long_text: dict[Side, bool] = {"left": False, "right": False}
         always, sometimes = lowered.recheck, lowered.recheck_long_text
         self._always = Program(always) if always else None
@@ -40,7 +42,7 @@ class Recheck:
         for side, rows in candidates:
             names = self._columns[side]
             if names:
-                taken = self._payload[side].take(rows, names)
+                taken = self._take(side, rows, names)
                 columns |= {(side, name): contiguous(taken.column(name)) for name in names}
         return program.true_rows(Frame(len(left), columns))
 

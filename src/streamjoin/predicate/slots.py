@@ -84,7 +84,9 @@ class SideProgram:
             if slot.required and valid is not None:
                 live &= valid
             columns.append(values)
-        return SlotValues([np.ascontiguousarray(c) for c in columns], None if live.all() else live, long_text)
+        # Numba would compile anew for arrays that are read-only or not aligned, as Arrow's may be.
+        columns = [np.require(column, requirements=["C", "A", "W"]) for column in columns]
+        return SlotValues(columns, None if live.all() else live, long_text)
 
     @staticmethod
     def _encoded(slot: Slot, frame: Frame, known: tuple[Array, Mask | None] | None) -> tuple[Array, Mask | None]:

@@ -267,7 +267,10 @@ def _from_string(text: str, target: Type) -> Any:
         if not re.fullmatch(r"[+-]?(\d+|\d*\.\d*)", text, re.ASCII):
             return None
         whole = text.partition(".")[0]
-        number = int(whole) if whole.strip("+-") else 0
+        digits = whole.lstrip("+-").lstrip("0")
+        if len(digits) > 19:
+            return None
+        number = int(whole[:1].replace("+", "").strip("0123456789") + (digits or "0"))
         return number if -(1 << (target.bits - 1)) <= number < 1 << (target.bits - 1) else None
     if "_" in text or not text.isascii():
         return None

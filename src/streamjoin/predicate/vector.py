@@ -15,8 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..errors import DataError
 from . import ops_vector
-from .emit import Emitter, NotEmittable, Value, both_valid, dtype_of
+from .emit import Emitter, NotEmittable, Value, both_valid, dtype_of, limit_of
 from .evaluate import column_values, row_function
 from .expr import COMPARISONS, Call, Column, Constant, Expr, Side, walk
 from .types import BOOLEAN, STRING, Type
@@ -98,9 +99,20 @@ def read_numbers(column: pa.Array, type_: Type) -> tuple[Array, Mask | None]:
         column, arrow = column.cast(pa.date32()), pa.date32()
     raw = _raw(column)
     if pa.types.is_timestamp(arrow) or pa.types.is_duration(arrow):
-        factor = {"s": 1_000_000, "ms": 1000, "us": 1, "ns": 1}[arrow.unit]
-        return (raw * np.int64(factor) if factor > 1 else raw), valid
+        return _to_micros(raw, valid, arrow.unit), valid
     return raw.astype(dtype, copy=False), valid
+
+
+def _to_micros(ticks: Array, valid: Mask | None, unit: str) -> Array:
+    """Seconds and milliseconds as microseconds; DataError where those do not fit."""
+    factor = {"s": 1_000_000, "ms": 1000, "us": 1, "ns": 1}[unit]
+    if factor == 1:
+        return ticks
+    present = ticks if valid is None else ticks[valid]
+    edge = np.iinfo(np.int64).max // factor
+    if len(present) and (int(present.max()) > edge or int(present.min()) < -edge):
+        raise DataError(f"a timestamp of {int(np.abs(present).max())} {unit} does not fit into 64 bits of microseconds")
+    return ticks * np.int64(factor)
 
 
 def _raw(column: pa.Array) -> Array:
@@ -176,13 +188,7 @@ class _FrameEmitter(Emitter):
     def _input(self, type_: Type, fetch: Callable[[Frame], tuple[Any, Mask | None]]) -> Value:
         name = f"c{len(self.inputs)}"
         self.inputs.append((name, fetch))
-        return Value(name, f"{name}_valid", type_, _limit(type_))
-
-
-def _limit(type_: Type) -> int:
-    from .emit import limit_of
-
-    return limit_of(type_)
+        return Value(name, f"{name}_valid", type_, limit_of(type_))
 
 
 class Program:

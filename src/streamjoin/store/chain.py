@@ -21,6 +21,10 @@ class Index(Protocol):
     def count(self) -> int: ...
 
     @property
+    def room(self) -> int:
+        """How many more tuples fit in."""
+
+    @property
     def highest(self) -> int:
         """The largest coordinate."""
 
@@ -46,23 +50,22 @@ class Chain:
 
     def __init__(self, make_index: Callable[[int], Index]) -> None:
         self._make_index = make_index
-        self._capacity = 0
         self.subwindows: list[Index] = []
 
     def insert(self, batch: Batch) -> None:
         """Fill the newest subwindow, and open further ones a quarter of the window in size."""
         start = 0
         while start < len(batch):
-            room = self._capacity - self.subwindows[-1].count if self.subwindows else 0
-            if not room:
+            if not self.subwindows or not self.subwindows[-1].room:
                 if self.subwindows:
                     self.subwindows[-1].seal()
                 wanted = max(self.count // 4, len(batch) - start)
-                self._capacity = min(max(SMALLEST, 1 << (wanted - 1).bit_length()), LARGEST)
-                self.subwindows.append(self._make_index(self._capacity))
-                room = self._capacity
-            self.subwindows[-1].insert(batch.slice(start, start + room))
-            start += room
+                capacity = min(max(SMALLEST, 1 << (wanted - 1).bit_length()), LARGEST)
+                self.subwindows.append(self._make_index(capacity))
+            newest = self.subwindows[-1]
+            stop = start + newest.room
+            newest.insert(batch.slice(start, stop))
+            start = stop
 
     def probe(self, batch: Batch, sink: PairSink) -> int:
         return sum(subwindow.probe(batch, sink) for subwindow in self.subwindows)
@@ -70,8 +73,6 @@ class Chain:
     def expire(self, floor: int) -> None:
         """Release every subwindow that lies wholly below the floor."""
         self.subwindows = [s for s in self.subwindows if s.highest >= floor]
-        if not self.subwindows:
-            self._capacity = 0
 
     @property
     def count(self) -> int:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ..predicate.cache import compiled
 from .batch import Array, Batch, PairSink
 from .scan import Columns
 
@@ -27,7 +27,7 @@ def hash_keys(keys: Sequence[Array]) -> Array:
     return total
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _link(hashes, start, heads, following):  # type: ignore[no-untyped-def]
     """Put the tuples from place `start` on in front of their buckets."""
     mask = np.uint64(len(heads) - 1)
@@ -58,6 +58,10 @@ class HashIndex:
     @property
     def count(self) -> int:
         return self._columns.count
+
+    @property
+    def room(self) -> int:
+        return len(self._columns.coordinate) - self._columns.count
 
     @property
     def highest(self) -> int:

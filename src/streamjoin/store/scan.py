@@ -63,6 +63,10 @@ class ScanIndex:
         return self._columns.count
 
     @property
+    def room(self) -> int:
+        return len(self._columns.coordinate) - self._columns.count
+
+    @property
     def highest(self) -> int:
         return self._columns.highest
 

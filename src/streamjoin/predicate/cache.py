@@ -1,0 +1,89 @@
+"""Where compiled code is kept: a directory of generated modules, beside which Numba puts their machine code.
+
+The directory is `$STREAMJOIN_CACHE_DIR`, or `streamjoin` in the user's cache directory. It may be deleted at any time
+and used by many processes at once. Whoever can write to it can run code as its users, so a directory that belongs to
+somebody else or is open to others is only used when it was named explicitly.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import importlib.util
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from numba import __version__ as numba_version
+from numba import njit
+
+from .. import __version__
+from ..errors import ArgumentError
+
+Kernel = Callable[..., int]
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Compile a function of this package, and keep the machine code wherever Numba finds a place for it."""
+    try:
+        return njit(nogil=True, cache=True)(function)
+    except RuntimeError:  # a read-only installation, and no home directory either
+        return njit(nogil=True)(function)
+
+
+@cache
+def cache_directory() -> Path:
+    """Where generated kernels live; its name changes with everything that a kernel's meaning depends on."""
+    here = Path(__file__).parent
+    runtime = b"".join((here / name).read_bytes() for name in ("collect.py", "ops_scalar.py"))
+    stamp = hashlib.sha256(runtime + f"{__version__} {numba_version} {sys.version}".encode()).hexdigest()[:12]
+    chosen = os.environ.get("STREAMJOIN_CACHE_DIR")
+    try:
+        base = Path(chosen) if chosen else _user_cache() / "streamjoin"
+        directory = base / f"kernels-{stamp}"
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=directory):
+            if chosen or _is_private(directory):
+                return directory
+    except (OSError, RuntimeError):
+        if chosen:
+            message = f"STREAMJOIN_CACHE_DIR: cannot write to {chosen!r}; name a writable directory"
+            raise ArgumentError(message) from None
+    temporary = tempfile.mkdtemp(prefix="streamjoin-kernels-")
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    return Path(temporary)
+
+
+def _user_cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+def _is_private(directory: Path) -> bool:
+    status = directory.stat()
+    return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+@cache
+def load(source: str, name: str) -> Kernel:
+    """Import a generated function. A file that does not hold exactly this source is replaced, never run."""
+    digest = hashlib.sha256(source.encode()).hexdigest()[:20]
+    path = cache_directory() / f"{name}_{digest}.py"
+    if not path.exists() or path.read_text() != source:
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(descriptor, "w") as file:
+            file.write(source)
+        os.replace(temporary, path)
+    spec = importlib.util.spec_from_file_location(f"streamjoin_kernel_{name}_{digest}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    function: Kernel = getattr(module, name)
+    return function
