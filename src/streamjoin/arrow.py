@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from itertools import pairwise
 from typing import Any
 
@@ -44,7 +44,9 @@ def as_schema(data: Any, argument: str) -> pa.Schema:
 
 
 def check_names(schema: pa.Schema, argument: str) -> None:
-    doubled = sorted({name for name in schema.names if schema.names.count(name) > 1})
+    if not schema.names:
+        raise ArgumentError(f"{argument}: a stream needs at least one column, and this one has none")
+    doubled = sorted(name for name, count in Counter(schema.names).items() if count > 1)
     if doubled:
         raise ArgumentError(f"{argument}: column names must be unique; {', '.join(map(repr, doubled))} appears twice")
 
@@ -68,14 +70,17 @@ def as_table(data: Any, argument: str) -> pa.Table:
 
 def conform(table: pa.Table, schema: pa.Schema, argument: str) -> pa.Table:
     """The table with exactly the columns of `schema`; only the encoding of text may differ and is brought in line."""
-    missing = [name for name in schema.names if name not in table.column_names]
-    extra = [name for name in table.column_names if name not in schema.names]
-    if missing or extra or table.num_columns != len(schema):
-        problem = f"lacks {missing}" if missing else f"has {extra or table.column_names}"
-        raise SchemaError(f"{argument}: the batch {problem}; the join was opened with {_listing(schema)}")
+    if table.schema.equals(schema) and all(field.nullable for field in schema):
+        return table
+    given, wanted = table.column_names, schema.names
+    if given != wanted:
+        missing, extra = sorted(set(wanted) - set(given)), sorted(set(given) - set(wanted))
+        if missing or extra or len(given) != len(wanted):
+            problem = f"lacks {missing}" if missing else f"has {extra or given}"
+            raise SchemaError(f"{argument}: the batch {problem}; the join was opened with {_listing(schema)}")
+        table = table.select(wanted)
     columns = []
-    for field in schema:
-        column = table.column(field.name)
+    for field, column in zip(schema, table.columns, strict=True):
         if column.type != field.type:
             column = _same_text(column, field, argument)
         if not field.nullable and column.null_count:
@@ -87,7 +92,7 @@ def conform(table: pa.Table, schema: pa.Schema, argument: str) -> pa.Table:
 def _same_text(column: pa.ChunkedArray, field: pa.Field, argument: str) -> pa.ChunkedArray:
     if _is_text(column.type) and _is_text(field.type):
         try:
-            return column.cast(pa.large_string()).cast(field.type)
+            return decoded(column).cast(pa.large_string()).cast(field.type)
         except pa.ArrowException:
             pass
     raise SchemaError(
@@ -104,6 +109,21 @@ def _is_text(type_: pa.DataType) -> bool:
 
 def _listing(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """A dictionary-encoded column as its values; Arrow cannot decode a dictionary of text views by itself."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    return _dictionary(column, _takeable(column.type.value_type)).cast(_takeable(column.type.value_type))
+
+
+def _dictionary(column: pa.Array | pa.ChunkedArray, values: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """The same dictionary-encoded column with dictionary values of another type."""
+    if isinstance(column, pa.ChunkedArray):
+        type_ = pa.dictionary(column.type.index_type, values, column.type.ordered)
+        return pa.chunked_array([_dictionary(chunk, values) for chunk in column.chunks], type_)
+    return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(values), ordered=column.type.ordered)
 
 
 def takeable(table: pa.Table) -> pa.Table:
@@ -124,6 +144,8 @@ def _takeable(type_: pa.DataType) -> pa.DataType:
         return pa.large_binary()
     if pa.types.is_run_end_encoded(type_):
         return _takeable(type_.value_type)
+    if pa.types.is_dictionary(type_):
+        return pa.dictionary(type_.index_type, _takeable(type_.value_type), type_.ordered)
     if pa.types.is_list(type_):
         return pa.list_(type_.value_field.with_type(_takeable(type_.value_type)))
     if pa.types.is_large_list(type_):
@@ -144,6 +166,8 @@ def _converted(table: pa.Table, types: list[pa.DataType]) -> pa.Table:
             column = pc.run_end_decode(column)
         if pa.types.is_run_end_encoded(type_):
             column = pc.run_end_encode(column.cast(type_.value_type), type_.run_end_type)
+        if column.type != type_ and pa.types.is_dictionary(type_):
+            column = _dictionary(column, type_.value_type)
         columns.append(column if column.type == type_ else column.cast(type_))
     fields = [field.with_type(type_) for field, type_ in zip(table.schema, types, strict=True)]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
@@ -163,7 +187,7 @@ def read_time(column: pa.Array, unit: str, where: str) -> npt.NDArray[np.int64]:
     if pa.types.is_uint64(column.type):
         ticks = np.asarray(column)
         if len(ticks) and int(ticks.max()) >= np.iinfo(np.int64).max:
-            raise DataError(f"{where} holds {int(ticks.max())}, which is beyond 64 bits with sign")
+            raise DataError(f"{where} holds {int(ticks.max())}; the largest that will do is 2**63 - 2")
         return ticks.astype(np.int64)
     if not pa.types.is_integer(column.type):
         column = column.view(pa.int32() if pa.types.is_date32(column.type) else pa.int64())

@@ -32,6 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:  # the reader has seen enough, as in `streamjoin explain ... | head -3`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        print(f"streamjoin: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

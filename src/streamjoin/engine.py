@@ -25,7 +25,7 @@ from .flow.progress import Progress
 from .flow.results import Results
 from .metrics import Latency
 from .options import Algorithm, How, IndexName, Late, Options, Order, check_options
-from .predicate import Predicate, plan_for
+from .predicate import Predicate, not_too_deep, plan_for
 from .predicate.cache import cache_directory
 from .predicate.expr import SIDES, Side
 from .predicate.kernels import hash_kernel, scan_kernel
@@ -82,21 +82,23 @@ class WindowJoin:
         late: Late = "drop",
     ) -> None:
         schemas: dict[Side, pa.Schema] = {"left": as_schema(left, "left"), "right": as_schema(right, "right")}
-        plan = plan_for(on, schemas["left"], schemas["right"], aliases)
+        with not_too_deep():
+            plan = plan_for(on, schemas["left"], schemas["right"], aliases)
+            self._lowered = lower(plan)
         self.options = check_options(
             schemas["left"], schemas["right"], window=window, time=time, lateness=lateness, how=how,
             algorithm=algorithm, index=index, workers=workers, order=order, late=late,
             has_equality=bool(plan.equalities),
         )  # fmt: skip
         self.plan = plan
-        self._lowered = lower(plan)
         self._schema = result_schema(schemas["left"], schemas["right"], how)
         self._counts: dict[Side, dict[str, int]] = {side: {"in": 0, "late": 0} for side in SIDES}
         self._out = 0
         self._latency = Latency()
         self._watermark: int | None = None
         self._state = "open"
-        self._reset(schemas)
+        with not_too_deep():
+            self._reset(schemas)
         cache_directory()
 
     def _reset(self, schemas: dict[Side, pa.Schema]) -> None:
@@ -238,6 +240,12 @@ class WindowJoin:
         time = self._time_of(side, table, argument)
         slots = self._slots(side, table, argument)
         live = np.ones(table.num_rows, np.bool_) if slots.live is None else slots.live
+        late = None
+        on_time = None if time is None else self._progress.on_time(side, time)
+        if time is not None and on_time is not None:  # late rows take no part and are not kept here
+            late, table = _rows_where(table, ~on_time), _rows_where(table, on_time)
+            time, live = time[on_time], live[on_time]
+            slots.columns = [slot[on_time] for slot in slots.columns]
         arrival = Arrival(np.arange(payload.end, payload.end + table.num_rows), time, live, slots.columns)
         # Nothing has changed so far: a batch that breaks a rule leaves the join as it was.
         with self._whole():
@@ -245,8 +253,12 @@ class WindowJoin:
             self._push_order.push(side, payload.end, table.num_rows)
             payload.append(table)
             self._counts[side]["in"] += table.num_rows
+            if late is not None:
+                self._counts[side]["in"] += late.num_rows
+                self._counts[side]["late"] += late.num_rows
+                if self.options.late == "keep":
+                    self._late[side].append(late)
             if time is not None:
-                arrival = self._without_late(side, table, arrival, time)
                 self._progress.advance(side, time)
             found = self._run(self._front.push(side, arrival))
         self._latency.add(clock.perf_counter() - started, found)
@@ -266,21 +278,6 @@ class WindowJoin:
             return None
         name = self.options.time.of(side)
         return read_time(contiguous(table.column(name)), self.options.time.unit, f"{argument}: time column {name!r}")
-
-    def _without_late(self, side: Side, table: pa.Table, arrival: Arrival, time: npt.NDArray[np.int64]) -> Arrival:
-        on_time = self._progress.on_time(side, time)
-        if on_time is None:
-            return arrival
-        late = np.flatnonzero(~on_time)
-        self._counts[side]["late"] += len(late)
-        if self.options.late == "keep":
-            self._late[side].append(restored(takeable(table).take(pa.array(late)), table.schema))
-        return Arrival(
-            arrival.row[on_time],
-            time[on_time],
-            arrival.live[on_time],
-            [slot[on_time] for slot in arrival.slots],
-        )
 
     def _run(self, step: Step | None) -> int:
         """Join what has become ready, and forget what has expired; returns how many results that made."""
@@ -345,6 +342,10 @@ def join(
         running.push_left(tables[0])
         running.push_right(tables[1])
         return running.finish()
+
+
+def _rows_where(table: pa.Table, mask: npt.NDArray[np.bool_]) -> pa.Table:
+    return restored(takeable(table).take(pa.array(np.flatnonzero(mask))), table.schema)
 
 
 def make_topology(options: Options, lowered: Lowered, decide: Decide) -> Topology:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,8 @@ Predicate = str | ColumnExpr | Callable[[Any, Any], Any]
 def parse(on: Any) -> Expr:
     """The unbound tree of a predicate in any of its three forms."""
     if isinstance(on, str):
+        if not on.isascii() and any("\ud800" <= char <= "\udfff" for char in on):
+            raise PredicateError("on: the SQL text holds half a character (a lone surrogate); give valid text")
         from .sql import parse_sql
 
         return parse_sql(on)
@@ -40,7 +43,7 @@ def check_aliases(aliases: Sequence[str] | None) -> tuple[str, str]:
     """The names of the two streams in SQL and col()."""
     if aliases is None:
         return ("l", "r")
-    names = tuple(aliases) if not isinstance(aliases, str) else ()
+    names = tuple(aliases) if isinstance(aliases, Sequence) and not isinstance(aliases, str) else ()
     if len(names) != 2 or not all(isinstance(name, str) and name for name in names) or names[0] == names[1]:
         raise ArgumentError(f"aliases: {aliases!r} will not do; give two different names, such as ('trades', 'quotes')")
     return names[0], names[1]
@@ -50,7 +53,14 @@ def plan_for(on: Predicate, left: pa.Schema, right: pa.Schema, aliases: Sequence
     """Read, type-check and analyse a predicate against two Arrow schemas."""
     names = check_aliases(aliases)
     schemas = [{field.name: from_arrow(field.type) for field in schema} for schema in (left, right)]
-    try:
+    with not_too_deep():
         return make_plan(bind(parse(on), schemas[0], schemas[1], names))
+
+
+@contextmanager
+def not_too_deep() -> Iterator[None]:
+    """How deep a predicate may nest depends on the caller's own stack; too deep is an error of the predicate."""
+    try:
+        yield
     except RecursionError:
         raise PredicateError("on: the predicate is nested too deeply; split it up") from None

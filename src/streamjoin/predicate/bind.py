@@ -145,8 +145,8 @@ class _Binder:
         type_ = self.schemas[side][name]
         if type_ is None:
             raise PredicateError(
-                f"on: column {name!r} of the {side} stream has a type that a predicate cannot read; it can only "
-                "travel along to the result"
+                f"on: column {name!r} of the {side} stream has a type that a predicate cannot read (numbers, "
+                "booleans, decimals, text, dates, timestamps and durations will do); it can only travel along"
             )
         return Column(name, None, side, type_)
 
@@ -193,6 +193,8 @@ def typed_call(op: str, args: tuple[Expr, ...]) -> Expr:
             return Call("not", (operands[0],), BOOLEAN)
         return conjunction(operands) if op == "and" else disjunction(operands)
     if op in COMPARISONS:
+        if args[0].type == args[1].type == NULL:
+            return Constant(None, BOOLEAN)
         return Call(op, comparable(op, args[0], args[1]), BOOLEAN)
     if op == "in":
         return membership(args[0], args[1:])

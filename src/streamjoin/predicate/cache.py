@@ -11,6 +11,7 @@ import atexit
 import hashlib
 import importlib.util
 import os
+import pickle
 import shutil
 import stat
 import sys
@@ -27,6 +28,8 @@ from .. import __version__
 from ..errors import ArgumentError
 
 Kernel = Callable[..., int]
+UNREADABLE = (EOFError, pickle.UnpicklingError, ValueError, AttributeError, ImportError, IndexError, KeyError, OSError)
+"""What Numba raises on a file of machine code that is cut off or garbled."""
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -69,17 +72,28 @@ def _is_private(directory: Path) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
+def forget(source: str, name: str) -> None:
+    """Remove what is kept of a function, because it cannot be read."""
+    load.cache_clear()
+    path = _path(source, name)
+    for file in [path, *(path.parent / "__pycache__").glob(f"{path.stem}*")]:
+        file.unlink(missing_ok=True)
+
+
+def _path(source: str, name: str) -> Path:
+    return cache_directory() / f"{name}_{hashlib.sha256(source.encode()).hexdigest()[:20]}.py"
+
+
 @cache
 def load(source: str, name: str) -> Kernel:
     """Import a generated function. A file that does not hold exactly this source is replaced, never run."""
-    digest = hashlib.sha256(source.encode()).hexdigest()[:20]
-    path = cache_directory() / f"{name}_{digest}.py"
+    path = _path(source, name)
     if not path.exists() or path.read_text() != source:
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
         with os.fdopen(descriptor, "w") as file:
             file.write(source)
         os.replace(temporary, path)
-    spec = importlib.util.spec_from_file_location(f"streamjoin_kernel_{name}_{digest}", path)
+    spec = importlib.util.spec_from_file_location(f"streamjoin_kernel_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

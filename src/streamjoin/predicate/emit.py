@@ -20,7 +20,7 @@ from .types import BOOLEAN, INTEGER_BITS, TICKS_PER_DAY, Type
 DTYPES = {
     "boolean": "bool", "tinyint": "int8", "smallint": "int16", "int": "int32", "bigint": "int64", "date": "int32",
     "timestamp": "int64", "timestamp_ntz": "int64", "interval": "int64", "float": "float32", "double": "float64",
-    "decimal": "int64",
+    "decimal": "int64", "null": "bool",
 }  # fmt: skip
 _CONVERT = {
     "bool": "b1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "float32": "f32", "float64": "f64",
@@ -251,7 +251,7 @@ class Emitter:
         dtype = dtype_of(type_) if value.limit == 0 or value.limit >= INT64_LIMIT else DTYPES[type_.kind]
         convert = _CONVERT[dtype]
         if convert == "i64":
-            negative = f"sub64(i64(0), {value.code})"
+            negative = f"{'subsat' if type_.kind == 'interval' else 'sub64'}(i64(0), {value.code})"
             code = negative if op == "neg" else f"pick({value.code} < i64(0), {self.name(negative)}, {value.code})"
         else:
             code = f"{convert}(-{value.code})" if op == "neg" else f"abs_({value.code})"
@@ -261,7 +261,8 @@ class Emitter:
         convert = _CONVERT[dtype_of(type_)]
         if op in ("add", "sub", "mul"):
             if convert == "i64":  # compiled, a plain signed operation on 64 bits must not overflow
-                return self._named(f"{op}64({a.code}, {b.code})", valid, type_)
+                ends = "64" if type_.is_integer else "sat"
+                return self._named(f"{op}{ends}({a.code}, {b.code})", valid, type_)
             symbol = {"add": "+", "sub": "-", "mul": "*"}[op]
             return self._named(f"{convert}({a.code} {symbol} {b.code})", valid, type_)
         nonzero = self.name(f"({b.code} != {_CONVERT[dtype_of(b.type)]}(0))")

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrow import decoded
 from . import values as v
 from .expr import COMPARISONS, FLOAT_FUNCTIONS, Call, Cast, Column, Constant, Expr
 from .types import Type, from_arrow
@@ -228,8 +229,7 @@ def table_rows(table: pa.Table | pa.RecordBatch, columns: Iterable[str]) -> list
 
 def column_values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
     """One Arrow column as plain values."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = decoded(column)
     arrow, type_ = column.type, from_arrow(column.type)
     assert type_ is not None
     if type_.kind == "decimal" and pa.types.is_decimal(arrow):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .cache import Kernel, load
+from .cache import UNREADABLE, Kernel, forget, load
 from .expr import Side, other
 from .lower import Lowered, Near, Test
 
@@ -49,7 +49,12 @@ class _LazyKernel:
 
     def __call__(self, *args: Any) -> int:
         if self._function is None:
-            self._function = load(self._source, self._name)
+            try:
+                self._function = load(self._source, self._name)
+                return self._function(*args)
+            except UNREADABLE:  # a damaged file of machine code: compile anew
+                forget(self._source, self._name)
+                self._function = load(self._source, self._name)
         return self._function(*args)
 
 

@@ -265,7 +265,8 @@ class _PairEmitter(Emitter):
 
 
 def _comparisons(term: Expr) -> int:
-    return sum(isinstance(node, Call) and node.op in COMPARISONS for node in walk(term))
+    calls = [node for node in walk(term) if isinstance(node, Call)]
+    return sum(call.op in COMPARISONS for call in calls) + sum(len(call.args) - 1 for call in calls if call.op == "in")
 
 
 def _is_strict(expr: Expr) -> bool:

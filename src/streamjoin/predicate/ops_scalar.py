@@ -58,6 +58,36 @@ def mul64(a, b):
 
 
 @inline
+def addsat(a, b):
+    """Time stops at the ends of 64 bits."""
+    total = add64(a, b)
+    if ((a ^ total) & (b ^ total)) < 0:
+        return i64(INT64_MIN) if a < 0 else i64(INT64_MAX)
+    return total
+
+
+@inline
+def subsat(a, b):
+    difference = sub64(a, b)
+    if ((a ^ b) & (a ^ difference)) < 0:
+        return i64(INT64_MIN) if a < 0 else i64(INT64_MAX)
+    return difference
+
+
+@inline
+def mulsat(a, b):
+    product = mul64(a, b)
+    overflow = False
+    if b == -1:
+        overflow = a == INT64_MIN
+    elif b != 0:
+        overflow = product // b != a
+    if overflow:
+        return i64(INT64_MIN) if (a < 0) != (b < 0) else i64(INT64_MAX)
+    return product
+
+
+@inline
 def intdiv(a, b):
     """Truncated division; the divisor is not zero. -1 apart: the smallest integer has no positive twin."""
     if b == -1:
@@ -91,7 +121,7 @@ def frem(a, b):
 
 @inline
 def ffloordiv(a, b):
-    return np.floor(f64(a) / f64(b))
+    return f64(a) // f64(b)
 
 
 @inline

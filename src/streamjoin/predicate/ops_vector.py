@@ -57,6 +57,29 @@ def mul64(a: Any, b: Any) -> Any:
     return i64(a) * i64(b)
 
 
+def _clamped(result: Any, overflow: Any, negative: Any) -> Any:
+    info = np.iinfo(np.int64)
+    return pick(overflow, pick(negative, info.min, info.max), result)
+
+
+def addsat(a: Any, b: Any) -> Any:
+    """Time stops at the ends of 64 bits."""
+    total = add64(a, b)
+    return _clamped(total, ((a ^ total) & (b ^ total)) < 0, a < 0)
+
+
+def subsat(a: Any, b: Any) -> Any:
+    difference = sub64(a, b)
+    return _clamped(difference, ((a ^ b) & (a ^ difference)) < 0, a < 0)
+
+
+def mulsat(a: Any, b: Any) -> Any:
+    product = mul64(a, b)
+    divisor = pick((b == 0) | (b == -1), np.int64(1), b)
+    overflow = pick(b == -1, a == np.iinfo(np.int64).min, (b != 0) & (product // divisor != pick(b == 0, 0, a)))
+    return _clamped(product, overflow, (a < 0) != (b < 0))
+
+
 def intdiv(a: Any, b: Any) -> Any:
     """Truncated division; the divisor is not zero. -1 apart: the smallest integer has no positive twin."""
     quotient = a // pick(b == -1, b.dtype.type(1), b)
@@ -82,7 +105,7 @@ def frem(a: Any, b: Any) -> Any:
 
 
 def ffloordiv(a: Any, b: Any) -> Any:
-    return np.floor(f64(a) / f64(b))
+    return np.floor_divide(f64(a), f64(b))
 
 
 def ffloormod(a: Any, b: Any) -> Any:

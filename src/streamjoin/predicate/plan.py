@@ -136,7 +136,7 @@ def _equality(term: Expr) -> Equality | None:
         if split is not None:
             _, key, bound, exact = split
             # Modulo 2**n an equation may be rearranged, an inequality may not.
-            wraps = key.type.is_integer or key.type.is_timestamp or key.type.kind == "interval"
+            wraps = key.type.is_integer
             if exact or (wraps and key.type == bound.type):
                 sides_ = (key, bound) if stored == "left" else (bound, key)
                 if sides(bound) and sides(key):
@@ -318,6 +318,8 @@ def _widened(expr: Expr) -> Expr:
 
 def _absolute(inner: Expr, bound: Expr, op: str, stored: Side) -> dict[Expr, Constraint]:
     """|e| <= c is -c <= e <= c; |e| >= c is two disjoint ranges."""
+    while isinstance(inner, Call) and inner.op == "abs":
+        inner = inner.args[0]
     if len(sides(bound)) == 2:
         return {}
     minus = _sum([(bound, -1)])

@@ -43,7 +43,7 @@ def fit(value: Any, type_: Type) -> Any:
     if type_.kind == "date":
         return wrap(value, 32)
     if type_.kind in ("timestamp", "timestamp_ntz", "interval"):
-        return wrap(value, 64)
+        return max(INT64_MIN, min(INT64_MAX, value))  # time stops at its ends: an open-ended sentinel stays the latest
     return to_float32(value) if type_.kind == "float" else value
 
 
@@ -90,11 +90,8 @@ def truncated_remainder(a: Any, b: Any) -> Any:
 
 
 def floored_division(a: Any, b: Any) -> Any:
-    """Python's //, for floats by way of the quotient."""
-    if not isinstance(a, float):
-        return a // b
-    quotient = a / b
-    return quotient if math.isinf(quotient) or quotient != quotient else float(math.floor(quotient))
+    """Python's //."""
+    return a // b
 
 
 def floored_remainder(a: Any, b: Any) -> Any:

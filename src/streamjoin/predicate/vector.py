@@ -8,6 +8,7 @@ wide decimals) is evaluated row by row.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrow import decoded
 from ..errors import DataError
 from . import ops_vector
 from .emit import Emitter, NotEmittable, Value, both_valid, dtype_of, limit_of
@@ -25,7 +27,7 @@ from .types import BOOLEAN, STRING, Type
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 _NAMESPACE = {name: getattr(ops_vector, name) for name in dir(ops_vector) if not name.startswith("_")}
-_TEXT_COMPARE = {
+_COMPARE = {
     "eq": pc.equal, "ne": pc.not_equal, "lt": pc.less, "le": pc.less_equal, "gt": pc.greater, "ge": pc.greater_equal,
 }  # fmt: skip
 
@@ -60,6 +62,18 @@ class Frame:
             for i in range(self.length)
         ]
 
+    def decimals(self, expr: Expr, scale: int) -> pa.Array:
+        """A column or constant of whole or decimal numbers, with room for 76 digits."""
+        type_ = pa.decimal256(76, scale)
+        if isinstance(expr, Constant):
+            number = None if expr.value is None else Decimal(f"{expr.value}E-{expr.type.scale}")
+            return pa.repeat(pa.scalar(number, type_), self.length)
+        assert isinstance(expr, Column)
+        column = decoded(self.arrow(expr))
+        if pa.types.is_integer(column.type):
+            column = column.cast(pa.decimal128(20, 0))
+        return column.cast(type_)
+
     def text(self, expr: Expr) -> pa.Array:
         """A text expression as an Arrow array of large_string."""
         if isinstance(expr, Constant):
@@ -69,10 +83,17 @@ class Frame:
         return pa.array(self.rowwise(expr), pa.large_string())
 
 
+def _are_wide(args: tuple[Expr, ...]) -> bool:
+    """Whether both are plain columns or constants, decimal or whole, and one is too wide for 64 bits."""
+    plain = all(
+        isinstance(arg, Column | Constant) and (arg.type.kind == "decimal" or arg.type.is_integer) for arg in args
+    )
+    return plain and any(arg.type.precision > 18 for arg in args)
+
+
 def plain_text(column: pa.Array) -> pa.Array:
     """Any Arrow text (string_view, dictionary, ...) as large_string."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = decoded(column)
     return column if column.type == pa.large_string() else column.cast(pa.large_string())
 
 
@@ -84,7 +105,8 @@ def read_numbers(column: pa.Array, type_: Type) -> tuple[Array, Mask | None]:
     arrow = column.type
     dtype = dtype_of(type_)
     if pa.types.is_dictionary(arrow):
-        column, arrow = column.cast(arrow.value_type), arrow.value_type
+        column = decoded(column)
+        arrow = column.type
     if pa.types.is_null(arrow):
         return np.zeros(len(column), dtype), np.zeros(len(column), np.bool_)
     if pa.types.is_boolean(arrow):
@@ -151,7 +173,7 @@ class _FrameEmitter(Emitter):
             return self._input(expr.type, lambda frame: frame.numbers(expr))
         if isinstance(expr, Call) and expr.args[0].type == STRING:
             if expr.op in COMPARISONS:
-                compare = _TEXT_COMPARE[expr.op]
+                compare = _COMPARE[expr.op]
                 a, b = expr.args
 
                 def fetch(frame: Frame) -> tuple[Array, Mask | None]:
@@ -171,6 +193,14 @@ class _FrameEmitter(Emitter):
                 return self._input(BOOLEAN, fetch_in)
             if expr.op == "isnull":
                 return self._input(BOOLEAN, lambda frame: (np.asarray(frame.text(expr.args[0]).is_null()), None))
+        if isinstance(expr, Call) and expr.op in COMPARISONS and _are_wide(expr.args):
+            wide = _COMPARE[expr.op]
+            scale = max(arg.type.scale for arg in expr.args)
+            first, second = expr.args
+            return self._input(
+                BOOLEAN,
+                lambda frame: read_numbers(wide(frame.decimals(first, scale), frame.decimals(second, scale)), BOOLEAN),
+            )
         if isinstance(expr, Call) and expr.op == "in" and len(expr.args) > 8:
             return self._long_list(expr)
         return None
