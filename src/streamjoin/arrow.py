@@ -90,7 +90,7 @@ def conform(table: pa.Table, schema: pa.Schema, argument: str) -> pa.Table:
 
 
 def _same_text(column: pa.ChunkedArray, field: pa.Field, argument: str) -> pa.ChunkedArray:
-    if _is_text(column.type) and _is_text(field.type):
+    if is_text(column.type) and is_text(field.type):
         try:
             return decoded(column).cast(pa.large_string()).cast(field.type)
         except pa.ArrowException:
@@ -101,9 +101,9 @@ def _same_text(column: pa.ChunkedArray, field: pa.Field, argument: str) -> pa.Ch
     )
 
 
-def _is_text(type_: pa.DataType) -> bool:
+def is_text(type_: pa.DataType) -> bool:
     if pa.types.is_dictionary(type_):
-        return _is_text(type_.value_type)
+        return is_text(type_.value_type)
     return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
 
 

@@ -17,7 +17,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .arrow import Payload, as_schema, as_table, conform, contiguous, read_time, restored, result_schema, takeable
+from .arrow import (
+    Payload,
+    as_schema,
+    as_table,
+    conform,
+    contiguous,
+    is_text,
+    read_time,
+    restored,
+    result_schema,
+    takeable,
+)
 from .errors import DataError, StateError
 from .flow.front import Arrival, AsFound, Front, InOrder, Step
 from .flow.order import PushOrder
@@ -27,7 +38,7 @@ from .metrics import Latency
 from .options import Algorithm, How, IndexName, Late, Options, Order, check_options
 from .predicate import Predicate, not_too_deep, plan_for
 from .predicate.cache import cache_directory
-from .predicate.expr import SIDES, Side
+from .predicate.expr import SIDES, Column, Side, walk
 from .predicate.kernels import hash_kernel, scan_kernel
 from .predicate.lower import Lowered, lower
 from .predicate.recheck import Recheck
@@ -91,6 +102,11 @@ class WindowJoin:
             has_equality=bool(plan.equalities),
         )  # fmt: skip
         self.plan = plan
+        read = {(n.side, n.name) for n in walk(plan.predicate) if isinstance(n, Column)}
+        self._texts: dict[Side, list[str]] = {
+            side: [field.name for field in schemas[side] if (side, field.name) in read and is_text(field.type)]
+            for side in SIDES
+        }
         self._schema = result_schema(schemas["left"], schemas["right"], how)
         self._counts: dict[Side, dict[str, int]] = {side: {"in": 0, "late": 0} for side in SIDES}
         self._out = 0
@@ -267,6 +283,8 @@ class WindowJoin:
         program = self._lowered.sides[side]
         columns = {(side, name): contiguous(table.column(name)) for name in program.columns}
         try:
+            for name in self._texts[side]:
+                table.column(name).validate(full=True)
             return program.run(Frame(table.num_rows, columns))
         except (DataError, UnicodeDecodeError, pa.ArrowException) as error:
             names = ", ".join(program.columns)

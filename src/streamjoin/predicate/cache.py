@@ -89,6 +89,7 @@ def load(source: str, name: str) -> Kernel:
     """Import a generated function. A file that does not hold exactly this source is replaced, never run."""
     path = _path(source, name)
     if not path.exists() or path.read_text() != source:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
         with os.fdopen(descriptor, "w") as file:
             file.write(source)

@@ -101,7 +101,7 @@ def _append_16_inside(
 def collect(mask, probe, begin, coordinate, low, high, out_probe, out_stored, found, density):
     """Append (probe, begin + j) for each set mask[j] with low <= coordinate[j] < high; returns the new count.
 
-    `mask` is scratch of a multiple of 64 places; up to 16 places of the outputs beyond the result are overwritten.
+    `mask` is scratch of a multiple of 64 places; the outputs are overwritten up to 16 places beyond the mask's hits.
     `density` only matters for speed: 0 expects hardly any hits, 1 some, 2 many.
     """
     size = len(coordinate)

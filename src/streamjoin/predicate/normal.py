@@ -22,7 +22,7 @@ from .expr import (
 )  # fmt: skip
 from .types import BOOLEAN, STRING
 
-MAX_LIFTED = 24
+MAX_LIFTED = 16
 """Choices between texts of more nodes than this are left as they are (and so rechecked): lifting multiplies them."""
 
 
@@ -83,7 +83,7 @@ def _lift(expr: Call) -> Expr:
     """
     for i, arg in enumerate(expr.args):
         if arg.type == STRING and len(sides(arg)) == 2 and isinstance(arg, Call):
-            branches = _as_case(arg) if len(list(walk(arg))) <= MAX_LIFTED else None
+            branches = _as_case(arg) if _is_liftable(arg) else None
             if branches is not None:
                 new: list[Expr] = []
                 for k, part in enumerate(branches):
@@ -92,6 +92,11 @@ def _lift(expr: Call) -> Expr:
                     new.append(Call(expr.op, operands, BOOLEAN) if is_value else part)
                 return Call("case", tuple(new), BOOLEAN)
     return expr
+
+
+def _is_liftable(choice: Call) -> bool:
+    longest = max(len(n.args) for n in walk(choice) if isinstance(n, Call))
+    return len(list(walk(choice))) <= MAX_LIFTED and (choice.op == "case" or longest <= 3)
 
 
 def _as_case(expr: Call) -> tuple[Expr, ...] | None:
