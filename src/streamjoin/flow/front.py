@@ -140,13 +140,4 @@ class InOrder:
 
 
 def _live(batch: Batch, live: npt.NDArray[np.bool_]) -> Batch:
-    if live.all():
-        return batch
-    keep = np.flatnonzero(live)
-    return Batch(
-        batch.row[keep],
-        batch.coordinate[keep],
-        batch.low[keep],
-        batch.high[keep],
-        [slot[keep] for slot in batch.slots],
-    )
+    return batch if live.all() else batch.take(np.flatnonzero(live))

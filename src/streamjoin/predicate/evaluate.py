@@ -135,6 +135,14 @@ def _strict(op: str, args: tuple[Expr, ...], type_: Type) -> Callable[..., Any]:
     return _string_function(op)
 
 
+_DIVISIONS: dict[str, Callable[..., Any]] = {
+    "intdiv": v.truncated_division,
+    "rem": v.truncated_remainder,
+    "floordiv": v.floored_division,
+    "floormod": v.floored_remainder,
+}
+
+
 def _arithmetic(op: str, type_: Type) -> Callable[..., Any]:
     if op == "div":
         return v.divide
@@ -145,12 +153,7 @@ def _arithmetic(op: str, type_: Type) -> Callable[..., Any]:
             "mul": lambda a, b: a * b,
         }[op]
         return lambda a, b: v.fit(exact(a, b), type_)
-    divide = {
-        "intdiv": v.truncated_division,
-        "rem": v.truncated_remainder,
-        "floordiv": v.floored_division,
-        "floormod": v.floored_remainder,
-    }[op]
+    divide = _DIVISIONS[op]
     return lambda a, b: None if b == 0 else v.fit(divide(a, b), type_)
 
 
@@ -166,12 +169,7 @@ def _decimal_arithmetic(op: str, scales: list[int], type_: Type) -> Callable[...
     if op in ("add", "sub"):
         sign = 1 if op == "add" else -1
         return lambda a, b: v.to_decimal(a * align_first + sign * b * align_second, 10**scale, type_)
-    divide = {
-        "intdiv": v.truncated_division,
-        "rem": v.truncated_remainder,
-        "floordiv": v.floored_division,
-        "floormod": v.floored_remainder,
-    }[op]
+    divide = _DIVISIONS[op]
     if op == "intdiv":
         return lambda a, b: None if b == 0 else v.wrap(divide(a * align_first, b * align_second), 64)
     one = 1 if op == "floordiv" else 10**scale

@@ -31,14 +31,14 @@ class Batch:
         return len(self.row)
 
     def slice(self, start: int, stop: int) -> Batch:
-        cut = slice(start, stop)
-        return Batch(
-            self.row[cut],
-            self.coordinate[cut],
-            self.low[cut],
-            self.high[cut],
-            [slot[cut] for slot in self.slots],
-        )
+        return self._select(slice(start, stop))
+
+    def take(self, places: Rows) -> Batch:
+        return self._select(places)
+
+    def _select(self, which: Any) -> Batch:
+        slots = [slot[which] for slot in self.slots]
+        return Batch(self.row[which], self.coordinate[which], self.low[which], self.high[which], slots)
 
 
 Decide = Callable[[Rows, Rows], npt.NDArray[np.bool_] | None]

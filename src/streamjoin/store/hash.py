@@ -13,7 +13,7 @@ import numpy as np
 
 from ..predicate.cache import compiled
 from .batch import Array, Batch, PairSink
-from .scan import Columns
+from .subwindow import Subwindow
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -37,8 +37,8 @@ def _link(hashes, start, heads, following):  # type: ignore[no-untyped-def]
         heads[bucket] = start + i
 
 
-class HashIndex:
-    """`kernel` is the predicate's compiled hash probe; `key` and `probing_key` number the key slots of each side."""
+class HashIndex(Subwindow):
+    """Probes with the predicate's compiled hash probe; `key` and `probing_key` number the key slots of each side."""
 
     def __init__(
         self,
@@ -48,50 +48,21 @@ class HashIndex:
         key: Sequence[int],
         probing_key: Sequence[int],
     ) -> None:
-        self._columns = Columns(capacity, dtypes)
-        self._kernel = kernel
+        super().__init__(capacity, dtypes, kernel)
         self._key = tuple(key)
         self._probing_key = tuple(probing_key)
         self._heads = np.full(2 * capacity, -1, np.int32)
         self._following = np.empty(capacity, np.int32)
 
     @property
-    def count(self) -> int:
-        return self._columns.count
-
-    @property
-    def room(self) -> int:
-        return len(self._columns.coordinate) - self._columns.count
-
-    @property
-    def highest(self) -> int:
-        return self._columns.highest
-
-    @property
-    def first_row(self) -> int:
-        return self._columns.first_row
-
-    @property
     def nbytes(self) -> int:
-        return self._columns.nbytes + self._heads.nbytes + self._following.nbytes
+        return super().nbytes + self._heads.nbytes + self._following.nbytes
 
     def insert(self, batch: Batch) -> None:
-        start, _ = self._columns.append(batch)
+        start = self.count
+        super().insert(batch)
         _link(hash_keys([batch.slots[k] for k in self._key]), start, self._heads, self._following)
 
-    def seal(self) -> None:
-        """The table is complete at every moment."""
-
     def probe(self, batch: Batch, sink: PairSink) -> int:
-        stored = self._columns
         hashes = hash_keys([batch.slots[k] for k in self._probing_key])
-        state = np.array([0, 0, -1])
-        while True:
-            count = self._kernel(
-                *stored.slots, stored.coordinate, self._heads, self._following,
-                *batch.slots, hashes, batch.low, batch.high, len(batch),
-                sink.probe_places, sink.stored_places, state,
-            )  # fmt: skip
-            sink.drain(count, batch.row, stored.row)
-            if state[0] < 0:
-                return int(state[1])
+        return self._run(batch, sink, (self._heads, self._following), (hashes,), np.array([0, 0, -1]))
