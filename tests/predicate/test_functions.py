@@ -283,7 +283,7 @@ def test_edited_source_is_noticed(tmp_path):
     exec(compile(path.read_text(), str(path), "exec"), scope)
     assert parse_function(scope["fn"]) == call("lt", X, ONE)
     path.write_text("fn = lambda l, r: l.x < 2\n")
-    with pytest.raises(PredicateError, match="not what was loaded"):
+    with pytest.raises(PredicateError, match="as it was loaded"):
         parse_function(scope["fn"])
     path.write_text("fn = lambda l, r: l.x <<< 1\n")
     with pytest.raises(PredicateError, match="cannot be read"):

@@ -7,7 +7,7 @@ import ast
 import linecache
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
 
 from ..errors import PredicateError
@@ -39,12 +39,20 @@ def locate(code: types.CodeType, namespace: dict[str, Any]) -> tuple[ast.Lambda 
         raise PredicateError(f"on: the source of the function {where} cannot be read; {INSTEAD}") from None
     positions = list(code.co_positions())
     if not any(found == code and list(found.co_positions()) == positions for found in _codes(fresh)):
-        raise PredicateError(f"on: the source of {where} is not what was loaded (edited since?); {INSTEAD}")
+        raise PredicateError(f"on: the source of {where} is not available as it was loaded (edited since?); {INSTEAD}")
     spots = [(line, col, end, end_col) for line, end, col, end_col in positions if line and end and end_col]
-    candidates: list[ast.Lambda | ast.FunctionDef] = [n for n in ast.walk(module) if _may_be(n, code, spots)]
-    if not candidates or (not spots and len(candidates) > 1):
+    candidates: Sequence[ast.Lambda | ast.FunctionDef] = [n for n in ast.walk(module) if _may_be(n, code, spots)]
+    if not spots and len(candidates) > 1:  # a constant has no place of its own, but equal ones are as good
+        candidates = [node for node in candidates if isinstance(node, ast.Lambda) and _compiles_to(node, code)][:1]
+    if not candidates:
         raise PredicateError(f"on: several functions in the line of {where}; put each on its own line, or {INSTEAD}")
     return max(candidates, key=lambda node: (node.lineno, node.col_offset)), lines
+
+
+def _compiles_to(node: ast.Lambda, code: types.CodeType) -> bool:
+    module = compile(ast.Expression(node), code.co_filename, "eval")
+    own = next(constant for constant in module.co_consts if isinstance(constant, types.CodeType))
+    return (own.co_code, own.co_consts, own.co_names) == (code.co_code, code.co_consts, code.co_names)
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
