@@ -52,7 +52,6 @@ from .window import Duration, TimeWindow, Window
 
 RELEASE_ROWS = 1 << 16
 _WHY = {
-    "open": "is still open; finish it first",
     "finished": "is finished; open a new WindowJoin to push more",
     "closed": "is closed; use it inside its `with` block",
     "broken": "failed half way through an earlier batch and cannot go on; open a new WindowJoin",
@@ -223,8 +222,7 @@ class WindowJoin:
 
     def _check_state(self, call: str, *allowed: str) -> None:
         if self._state not in allowed:
-            why = _WHY[self._state]
-            raise StateError(f"{call}: the join {why}")
+            raise StateError(f"{call}: the join {_WHY[self._state]}")
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
@@ -266,7 +264,8 @@ class WindowJoin:
         # Nothing has changed so far: a batch that breaks a rule leaves the join as it was.
         with self._whole():
             self._recheck.long_text[side] |= slots.long_text
-            self._push_order.push(side, payload.end, table.num_rows)
+            if time is None:
+                self._push_order.push(side, payload.end, table.num_rows)
             payload.append(table)
             self._counts[side]["in"] += table.num_rows
             if late is not None:

@@ -11,6 +11,7 @@ gets a name, so nothing is computed twice. Integers keep their width: `i32(a + b
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +65,7 @@ def both_valid(*parts: str | None) -> str | None:
     return None if not known else known[0] if len(known) == 1 else "(" + " & ".join(known) + ")"
 
 
-class Emitter:
+class Emitter(ABC):
     """Writes the dialect. Subclasses say what a leaf (a column, or a value computed beforehand) is called."""
 
     def __init__(self) -> None:
@@ -72,9 +73,9 @@ class Emitter:
         self._known: dict[Expr, Value] = {}
         self._names: dict[str, str] = {}
 
+    @abstractmethod
     def leaf(self, expr: Expr) -> Value | None:
         """The value of `expr` if it is at hand already."""
-        raise NotImplementedError
 
     def value(self, expr: Expr) -> Value:
         known = self._known.get(expr)

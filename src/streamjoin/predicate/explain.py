@@ -8,7 +8,7 @@ from typing import Any
 
 from ..arrow import as_schema
 from ..options import Options, check_options
-from . import Predicate, check_aliases, plan_for
+from . import Predicate, check_aliases, not_too_deep, plan_for
 from .expr import SIDES, Expr, Side, other
 from .lower import Lowered, lower
 from .plan import Band, Interval, Plan
@@ -115,13 +115,15 @@ def explain(
     `left` and `right` are schemas, tables or data frames; `window` may be left out.
     """
     schemas = as_schema(left, "left"), as_schema(right, "right")
-    plan = plan_for(on, *schemas, aliases)
+    with not_too_deep():
+        plan = plan_for(on, *schemas, aliases)
+        lowered = lower(plan)
     options = check_options(
         *schemas, window=1 if window is None else window, time=time, lateness=lateness, how=how,
         algorithm=algorithm, index=index, workers=workers, order=order, late=late,
         has_equality=bool(plan.equalities),
     )  # fmt: skip
-    return _explanation(plan, lower(plan), options, check_aliases(aliases))
+    return _explanation(plan, lowered, options, check_aliases(aliases))
 
 
 def _explanation(plan: Plan, lowered: Lowered, options: Options, aliases: tuple[str, str]) -> Explanation:
