@@ -14,6 +14,9 @@ if TYPE_CHECKING:
         ArgumentError as ArgumentError,
     )
     from .errors import (
+        BackPressure as BackPressure,
+    )
+    from .errors import (
         DataError as DataError,
     )
     from .errors import (
@@ -39,13 +42,13 @@ _HOME = {
     "WindowJoin": "engine", "join": "engine", "explain": "predicate.explain",
     "col": "predicate.columns", "lit": "predicate.columns", "when": "predicate.columns",
     "TimeWindow": "window", "CountWindow": "window",
-    "ArgumentError": "errors", "DataError": "errors", "PredicateError": "errors", "SchemaError": "errors",
-    "StateError": "errors", "StreamJoinError": "errors",
+    "ArgumentError": "errors", "BackPressure": "errors", "DataError": "errors",
+    "PredicateError": "errors", "SchemaError": "errors", "StateError": "errors", "StreamJoinError": "errors",
 }  # fmt: skip
 
 __all__ = [
-    "ArgumentError", "CountWindow", "DataError", "PredicateError", "SchemaError", "StateError", "StreamJoinError",
-    "TimeWindow", "WindowJoin", "col", "explain", "join", "lit", "when",
+    "ArgumentError", "BackPressure", "CountWindow", "DataError", "PredicateError", "SchemaError", "StateError",
+    "StreamJoinError", "TimeWindow", "WindowJoin", "col", "explain", "join", "lit", "when",
 ]  # fmt: skip
 
 

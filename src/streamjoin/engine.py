@@ -8,8 +8,10 @@ The payload is never touched in between.
 from __future__ import annotations
 
 import time as clock
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -29,26 +31,40 @@ from .arrow import (
     result_schema,
     takeable,
 )
-from .errors import DataError, StateError
+from .errors import BackPressure, DataError, StateError
+from .flow.collector import Collector
+from .flow.crew import Crew
 from .flow.front import Arrival, AsFound, Front, InOrder, Step
 from .flow.order import PushOrder
 from .flow.progress import Progress
 from .flow.results import Results
 from .metrics import Latency
-from .options import Algorithm, How, IndexName, Late, Options, Order, check_options
+from .options import (
+    MAX_BATCH,
+    MAX_PENDING,
+    MAX_WAIT,
+    Algorithm,
+    How,
+    IndexName,
+    Late,
+    Options,
+    Order,
+    check_options,
+)
 from .predicate import Predicate, not_too_deep, plan_for
 from .predicate.cache import cache_directory
 from .predicate.expr import SIDES, Column, Side, walk
-from .predicate.kernels import hash_kernel, scan_kernel
 from .predicate.lower import Lowered, lower
 from .predicate.recheck import Recheck
 from .predicate.slots import SlotValues
 from .predicate.vector import Frame
-from .store import HashIndex, ScanIndex
+from .store import Window
 from .store.batch import Decide
-from .topology import Topology
+from .topology import Pairs, Topology
+from .topology.pan import PanJoin
 from .topology.three_step import ThreeStep
-from .window import Duration, TimeWindow, Window
+from .window import Duration, TimeWindow
+from .window import Window as WindowSize
 
 RELEASE_ROWS = 1 << 16
 _WHY = {
@@ -56,7 +72,7 @@ _WHY = {
     "closed": "is closed; use it inside its `with` block",
     "broken": "failed half way through an earlier batch and cannot go on; open a new WindowJoin",
 }
-WindowArgument: TypeAlias = "Window | Duration | int"
+WindowArgument: TypeAlias = "WindowSize | Duration | int"
 LatenessArgument: TypeAlias = "Duration | TimeWindow | int"
 
 
@@ -90,6 +106,9 @@ class WindowJoin:
         order: Order = "none",
         aliases: Sequence[str] | None = None,
         late: Late = "drop",
+        max_pending: int = MAX_PENDING,
+        max_batch: int = MAX_BATCH,
+        max_wait: float | timedelta = MAX_WAIT,
     ) -> None:
         schemas: dict[Side, pa.Schema] = {"left": as_schema(left, "left"), "right": as_schema(right, "right")}
         with not_too_deep():
@@ -98,7 +117,8 @@ class WindowJoin:
         self.options = check_options(
             schemas["left"], schemas["right"], window=window, time=time, lateness=lateness, how=how,
             algorithm=algorithm, index=index, workers=workers, order=order, late=late,
-            has_equality=bool(plan.equalities),
+            max_pending=max_pending, max_batch=max_batch, max_wait=max_wait,
+            has_equality=bool(plan.equalities), has_order=self._lowered.has_order,
         )  # fmt: skip
         self.plan = plan
         read = {(n.side, n.name) for n in walk(plan.predicate) if isinstance(n, Column)}
@@ -126,6 +146,9 @@ class WindowJoin:
         self._front: Front = front(options.windows, self._progress)
         self._recheck = Recheck(self._lowered, lambda side, rows, names: self._payload[side].take(rows, names))
         self._topology = make_topology(options, self._lowered, self._recheck)
+        self._collector = Collector(self._front.together)
+        self._queue: deque[Step] = deque()
+        self._work: Iterator[Pairs] | None = None
         self._results = Results(options)
         self._late: dict[Side, list[pa.Table]] = {"left": [], "right": []}
         self._release_at = dict.fromkeys(SIDES, RELEASE_ROWS)
@@ -148,6 +171,11 @@ class WindowJoin:
     def poll(self) -> pa.Table:
         """The results that are ready and were not polled yet, without waiting."""
         self._check_state("poll", "open", "finished")
+        self._advance()
+        return self._ready()
+
+    def _ready(self) -> pa.Table:
+        """Gather the rows of the results that wait."""
         left, right = self._results.ready()
         try:
             columns = self._payload["left"].take(left).columns
@@ -158,7 +186,7 @@ class WindowJoin:
         table = pa.Table.from_arrays(columns, schema=self._schema)
         self._results.clear()
         self._out += len(left)
-        if self.options.time is not None:
+        if self.options.time is not None and not self._is_behind:
             self._watermark = self._results.watermark(self._progress.watermark)
         if self.options.order == "punctuated" and self._watermark is not None:
             table = table.replace_schema_metadata({"streamjoin.watermark": str(self._watermark)})
@@ -168,13 +196,14 @@ class WindowJoin:
         """End both streams and return the rest of the results."""
         self._check_state("finish", "open", "finished")
         if self._state == "open":
-            started = clock.perf_counter()
+            last = self._front.finish()
+            if last is not None:
+                self._collector.add(last)
+            self._advance(without_limit=True)
             with self._whole():
-                found = self._run(self._front.finish())
                 self._results.close(self._times)
             self._state = "finished"
-            self._latency.add(clock.perf_counter() - started, found)
-        return self.poll()
+        return self._ready()
 
     def late(self) -> LateRows:
         """The late rows of both streams since the last call; the join must have been opened with late="keep"."""
@@ -192,7 +221,10 @@ class WindowJoin:
 
     def metrics(self) -> dict[str, Any]:
         """Counts in, out and late, comparisons, latency percentiles in ms, window occupancy, figures per worker."""
+        if self._state == "open":
+            self._advance()
         topology = self._topology
+        indexes = topology.indexes()
         sides: dict[str, Any] = {
             side: {
                 **self._counts[side],
@@ -211,13 +243,15 @@ class WindowJoin:
             "latency_ms": self._latency.percentiles(),
             "watermark": self.watermark,
             "algorithm": self.options.algorithm,
-            "index": self.options.index,
+            "index": " and ".join(dict.fromkeys(figures["index"] for figures in indexes.values())),
+            "indexes": indexes,
             "workers": topology.workers(),
         }
 
     def close(self) -> None:
         """Release everything; results that were not polled are gone."""
         self._state = "closed"
+        self._topology.close()
         self._reset({side: self._payload[side].schema for side in SIDES})
 
     def _check_state(self, call: str, *allowed: str) -> None:
@@ -246,7 +280,11 @@ class WindowJoin:
     def _push(self, side: Side, batch: Any) -> None:
         argument = f"push_{side}"
         self._check_state(argument, "open")
-        started = clock.perf_counter()
+        if self._is_behind:
+            raise BackPressure(
+                f"{argument}: {len(self._results)} results wait to be polled, and max_pending allows no more than "
+                f"{self.options.max_pending}; the batch was not taken: poll() and push it again"
+            )
         payload = self._payload[side]
         table = conform(as_table(batch, argument), payload.schema, argument)
         if not table.num_rows:
@@ -275,8 +313,12 @@ class WindowJoin:
                     self._late[side].append(late)
             if time is not None:
                 self._progress.advance(side, time)
-            found = self._run(self._front.push(side, arrival))
-        self._latency.add(clock.perf_counter() - started, found)
+            step = self._front.push(side, arrival)
+        if step is not None:
+            self._collector.add(step)
+            waited = clock.perf_counter() - self._collector.since
+            if self._collector.rows >= self.options.max_batch or waited >= self.options.max_wait:
+                self._advance()
 
     def _slots(self, side: Side, table: pa.Table, argument: str) -> SlotValues:
         program = self._lowered.sides[side]
@@ -296,20 +338,52 @@ class WindowJoin:
         name = self.options.time.of(side)
         return read_time(contiguous(table.column(name)), self.options.time.unit, f"{argument}: time column {name!r}")
 
-    def _run(self, step: Step | None) -> int:
-        """Join what has become ready, and forget what has expired; returns how many results that made."""
-        if step is None:
-            return 0
-        before = len(self._results)
-        left, right = self._topology.step(step.batches)
-        self._results.add(step, left, right, self._times)
+    @property
+    def _is_behind(self) -> bool:
+        """Whether work has stopped half way because too many results wait to be polled."""
+        return self._work is not None
+
+    def _advance(self, without_limit: bool = False) -> None:
+        """Join what was collected and forget what has expired, unless too many results wait."""
+        limit = None if without_limit else self.options.max_pending
+        if self._work is None and not self._collector.rows and not self._queue:
+            return
+        since, before = self._collector.since, len(self._results)
+        with self._whole():
+            while self._join_one(limit):
+                pass
+            if self._work is None:
+                self._forget()
+        self._latency.add(clock.perf_counter() - since, len(self._results) - before)
+
+    def _join_one(self, limit: int | None) -> bool:
+        """Run the next step as far as the limit allows; returns whether there may be another one to run."""
+        if limit is not None and len(self._results) >= limit:
+            return False
+        if self._work is None:
+            self._queue.extend(self._collector.take())
+            if not self._queue:
+                return False
+            step = self._queue.popleft()
+            self._results.begin(step)
+            self._work = self._topology.step(step.batches)
+        for left, right in self._work:
+            for pair in zip(left, right, strict=True):
+                self._results.add(*pair)
+            if limit is not None and len(self._results) >= limit:
+                return False
+        self._work = None
+        self._results.end(self._times)
+        return True
+
+    def _forget(self) -> None:
+        """Let go of what no tuple to come can meet."""
         for side in SIDES:
             floor = self._front.floor(side)
             if floor is not None:
                 self._topology.expire(side, floor)
                 self._results.expire(side, floor, self._times)
             self._release(side)
-        return len(self._results) - before
 
     def _times(self, side: Side, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The timestamps of rows that are still here; without a time column, their place in the order of pushing."""
@@ -367,15 +441,6 @@ def _rows_where(table: pa.Table, mask: npt.NDArray[np.bool_]) -> pa.Table:
 
 def make_topology(options: Options, lowered: Lowered, decide: Decide) -> Topology:
     """The algorithm and index that the options name."""
-
-    def maker(side: Side) -> Any:
-        dtypes = [slot.dtype for slot in lowered.slots[side]]
-        if options.index == "hash":
-            key = [pair[side == "right"] for pair in lowered.hash_slots]
-            probing = [pair[side != "right"] for pair in lowered.hash_slots]
-            probe = hash_kernel(lowered, side)
-            return lambda capacity: HashIndex(capacity, dtypes, probe, key, probing)
-        scan = scan_kernel(lowered, side)
-        return lambda capacity: ScanIndex(capacity, dtypes, scan)
-
-    return ThreeStep({side: maker(side) for side in SIDES}, decide)
+    crew = Crew(options.workers if options.algorithm == "panjoin" else 1)
+    windows = {side: Window(lowered, side, options.index, crew.run) for side in SIDES}
+    return PanJoin(windows, decide, crew) if options.algorithm == "panjoin" else ThreeStep(windows, decide)

@@ -26,3 +26,7 @@ class DataError(StreamJoinError, ValueError):
 
 class StateError(StreamJoinError, RuntimeError):
     """The operator is used in the wrong state, such as a push after finish()."""
+
+
+class BackPressure(StateError):
+    """Too many results wait to be polled; nothing was taken, and the same push works after a poll()."""

@@ -6,6 +6,7 @@ import difflib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Literal, get_args
 
 import pyarrow as pa
@@ -43,9 +44,10 @@ IndexName = Literal["scan", "hash", "bi-sort", "rap-table", "wib-tree", "auto"]
 Late = Literal["drop", "keep"]
 """Whether late rows are only counted, or also kept for `late()`."""
 
-ALGORITHMS: tuple[str, ...] = ("three-step",)
-INDEXES: tuple[str, ...] = ("scan", "hash")
+ALGORITHMS: tuple[str, ...] = ("three-step", "panjoin")
 """What this version can run; the other names are known but refused."""
+ORDERED: tuple[str, ...] = ("bi-sort", "rap-table", "wib-tree")
+MAX_PENDING, MAX_BATCH, MAX_WAIT = 1 << 24, 1 << 15, 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,10 @@ class Options:
     index: str
     workers: int
     late: Late
+    max_pending: int = MAX_PENDING
+    max_batch: int = MAX_BATCH
+    max_wait: float = MAX_WAIT
+    """Seconds."""
 
     @property
     def needs_order(self) -> bool:
@@ -103,23 +109,31 @@ def check_options(
     workers: Any,
     order: Any,
     late: Any,
+    max_pending: Any = MAX_PENDING,
+    max_batch: Any = MAX_BATCH,
+    max_wait: Any = MAX_WAIT,
     has_equality: bool,
+    has_order: bool,
 ) -> Options:
     """Check everything but the predicate; ArgumentError names the argument and what would do."""
     windows = parse_window(window)
     columns = _time_columns(left, right, time)
     check_windows(windows, columns is not None)
     unit = columns.unit if columns else None
+    crew = _workers(workers)
     return Options(
         windows={"left": _in_ticks(windows[0], unit), "right": _in_ticks(windows[1], unit)},
         time=columns,
         lateness=lateness_ticks(lateness, unit),
         how=choose("how", how, get_args(How)),
         order=choose("order", order, get_args(Order)),
-        algorithm=_algorithm(algorithm),
-        index=_index(index, has_equality),
-        workers=_workers(workers),
+        algorithm=_algorithm(algorithm, crew),
+        index=_index(index, has_equality, has_order),
+        workers=crew,
         late=choose("late", late, get_args(Late)),
+        max_pending=_rows("max_pending", max_pending),
+        max_batch=_rows("max_batch", max_batch),
+        max_wait=_seconds("max_wait", max_wait),
     )
 
 
@@ -160,30 +174,45 @@ def _time_columns(left: pa.Schema, right: pa.Schema, time: Any) -> TimeColumns |
     return TimeColumns(names[0], names[1], unit)
 
 
-def _algorithm(algorithm: Any) -> str:
+def _algorithm(algorithm: Any, workers: int) -> str:
     known = get_args(Algorithm)
     choose("algorithm", algorithm, known)
     if algorithm == "auto":
-        return "three-step"
+        return "panjoin" if workers > 1 else "three-step"
     if algorithm not in ALGORITHMS:
         there = ", ".join(map(repr, (*ALGORITHMS, "auto")))
         raise ArgumentError(f"algorithm: {algorithm!r} is not in this version; choose from {there}")
     return str(algorithm)
 
 
-def _index(index: Any, has_equality: bool) -> str:
+def _index(index: Any, has_equality: bool, has_order: bool) -> str:
     choose("index", index, get_args(IndexName))
-    if index == "auto":
-        return "hash" if has_equality else "scan"
-    if index not in INDEXES:
-        there = ", ".join(map(repr, (*INDEXES, "auto")))
-        raise ArgumentError(f"index: {index!r} is not in this version; choose from {there}")
     if index == "hash" and not has_equality:
         raise ArgumentError(
             "index: 'hash' needs an equality between the two streams that every pair must meet, such as l.k = r.k, "
             "and the predicate has none; use 'scan' or 'auto'"
         )
+    if index in ORDERED and not has_order:
+        raise ArgumentError(
+            f"index: {index!r} needs an equality, a band or a range between the two streams that every pair must meet, "
+            "such as l.x BETWEEN r.a - 5 AND r.a + 5, and the predicate has none that it could sort by; use 'scan' or "
+            "'auto'"
+        )
     return str(index)
+
+
+def _rows(argument: str, value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < 1:
+        raise ArgumentError(f"{argument}: {value!r} will not do; give a number of rows, 1 or more")
+    return int(value)
+
+
+def _seconds(argument: str, value: Any) -> float:
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+        raise ArgumentError(f"{argument}: {value!r} will not do; give seconds, such as 0.005, or a timedelta")
+    return float(value)
 
 
 def _workers(workers: Any) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from streamjoin.predicate import Plan
+from streamjoin.predicate.lower import lower
 from streamjoin.window import CountWindow, TimeWindow, Window
 
 
 class Engine(NamedTuple):
-    """One way to run a join. `needs` names what the predicate must offer: "", "equality" or "band"."""
+    """One way to run a join. `needs` names what the predicate must offer: "", "equality" or "order"."""
 
     algorithm: str
     index: str
@@ -20,13 +21,18 @@ class Engine(NamedTuple):
         return f"{self.algorithm}-{self.index}" + (f"-{self.workers}" if self.workers else "")
 
     def can_run(self, plan: Plan) -> bool:
-        offers = {"": True, "equality": bool(plan.equalities), "band": bool(plan.bands)}
-        return offers[self.needs]
+        offers = {"": lambda: True, "equality": lambda: bool(plan.equalities), "order": lambda: lower(plan).has_order}
+        return offers[self.needs]()
 
 
 ENGINES = [
     Engine("three-step", "scan"),
     Engine("three-step", "hash", needs="equality"),
+    *(Engine("three-step", index, needs="order") for index in ("bi-sort", "rap-table", "wib-tree")),
+    Engine("panjoin", "scan", workers=2),
+    Engine("panjoin", "hash", needs="equality", workers=2),
+    *(Engine("panjoin", index, needs="order", workers=2) for index in ("bi-sort", "rap-table", "wib-tree")),
+    Engine("panjoin", "auto", workers=3),
 ]
 
 

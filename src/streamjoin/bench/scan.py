@@ -30,10 +30,9 @@ from ..engine import WindowJoin
 from ..errors import StreamJoinError
 from ..predicate import Predicate, plan_for
 from ..predicate.expr import SIDES, Side, other
-from ..predicate.kernels import scan_kernel
 from ..predicate.lower import Lowered, lower
 from ..predicate.vector import Frame
-from ..store import Batch, Chain, PairSink, ScanIndex
+from ..store import Batch, PairSink, Window
 from .baselines import Array, Cpp, Pairs, numpy_join
 
 SQL = "l.x BETWEEN r.a - 10 AND r.a + 10 AND l.y BETWEEN r.b - 10. AND r.b + 10."
@@ -98,19 +97,15 @@ class Scan:
         self._lowered: Lowered = lower(plan_for(on, SCHEMAS["left"], SCHEMAS["right"]))
         self._stored = stored
         self._count = len(columns[0])
-        dtypes = [slot.dtype for slot in self._lowered.slots[stored]]
-        kernel = scan_kernel(self._lowered, stored)
-
-        def subwindow(capacity: int) -> Any:
-            return ScanIndex(capacity, dtypes, kernel)
-
-        self._chain = Chain(subwindow)
-        self._sink = PairSink(lambda left, right: None)  # the kernels decide these predicates alone
-        self._chain.insert(self._batch(stored, columns))
+        self._window = Window(self._lowered, stored, "scan", run_all=lambda tasks: None)
+        self._window.insert(self._batch(stored, columns))
 
     def __call__(self, probes: Columns) -> Pairs:
-        self._chain.probe(self._batch(other(self._stored), probes), self._sink)
-        return self._sink.take()
+        sink = PairSink(left_probes=True)  # the kernels decide these predicates alone
+        for _ in self._window.probe(self._batch(other(self._stored), probes), sink):
+            pass
+        probing, found = sink.take()
+        return np.concatenate([np.empty(0, np.int64), *probing]), np.concatenate([np.empty(0, np.int64), *found])
 
     def _batch(self, side: Side, columns: Columns) -> Batch:
         names = SCHEMAS[side].names

@@ -41,7 +41,17 @@ class Step:
     seen: dict[Side, tuple[Rows, Rows]]
 
 
+def joined(seen: list[tuple[Rows, Rows]]) -> tuple[Rows, Rows]:
+    """Several pieces of (coordinates, rows) as one."""
+    return np.concatenate([piece[0] for piece in seen]), np.concatenate([piece[1] for piece in seen])
+
+
 class Front(Protocol):
+    """`together` says how the sides of several steps may be merged: in one step, in which of two tuples only the later
+    one finds the other; or in two, since each finds the other and so must come before or after it as a whole."""
+
+    together: bool
+
     def push(self, side: Side, arrival: Arrival) -> Step | None:
         """Take tuples in; what becomes ready, if anything."""
 
@@ -60,6 +70,8 @@ class Front(Protocol):
 
 class AsFound:
     """Time windows on both sides; pairs are found when the later of the two arrives."""
+
+    together = False
 
     def __init__(self, windows: dict[Side, TimeWindow | CountWindow], progress: Progress) -> None:
         self._size = {side: window.amount for side, window in windows.items() if isinstance(window, TimeWindow)}
@@ -92,6 +104,8 @@ class AsFound:
 
 class InOrder:
     """Tuples wait until they are ready, then join by position."""
+
+    together = True
 
     def __init__(self, windows: dict[Side, TimeWindow | CountWindow], progress: Progress) -> None:
         self._progress = progress

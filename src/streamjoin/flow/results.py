@@ -91,16 +91,20 @@ class Results:
         self._ready: list[tuple[Rows, Rows]] = []
         self._first: dict[Side, int] = {"left": _LAST, "right": _LAST}
         self._count = 0
+        self._of_step: list[tuple[Rows, Rows]] = []
         self._earliest_open: int | None = None
 
     def __len__(self) -> int:
         return self._count
 
-    def add(self, step: Step, left: Rows, right: Rows, times: Times) -> None:
-        """Take in the pairs of one step."""
+    def begin(self, step: Step) -> None:
+        """The pairs of this step will follow."""
         for side, opened in self._open.items():
             if side in step.seen:
                 opened.add(*step.seen[side])
+
+    def add(self, left: Rows, right: Rows) -> None:
+        """Take in some pairs of the step. Sorted ones are let through at its end, since later ones may precede them."""
         newly = self._open["left"].meet(left) if "left" in self._open else left
         if "right" in self._open:
             self._open["right"].meet(right)
@@ -109,8 +113,16 @@ class Results:
         if self._how == "semi":
             if not self._sorted:
                 self._emit(newly, np.full(len(newly), NONE))
+        elif self._sorted:
+            self._of_step.append((left, right))
         else:
-            self._offer(left, right, times)
+            self._emit(left, right)
+
+    def end(self, times: Times) -> None:
+        """The step is complete."""
+        pieces, self._of_step = self._of_step, []
+        if pieces:
+            self._offer(np.concatenate([p[0] for p in pieces]), np.concatenate([p[1] for p in pieces]), times)
 
     def expire(self, side: Side, coordinate: int | None, times: Times) -> None:
         """The windows of this side's tuples below the coordinate have closed; None: all of them."""

@@ -1,4 +1,4 @@
-"""From a mask of hits to pairs: the part of a scan that does not depend on the predicate.
+"""From a mask of hits to pairs: the part of a scan that does not depend on the predicate; and prefetching.
 
 Positions of set bits are written with LLVM's vector compress (one instruction with AVX-512, scalar code elsewhere),
 so a slice in which many tuples match costs little more than one in which few do.
@@ -146,3 +146,22 @@ def collect(mask, probe, begin, coordinate, low, high, out_probe, out_stored, fo
     for k in range(found, end):
         out_probe[k] = probe
     return end
+
+
+@intrinsic
+def prefetch(typing: Any, array: Any, place: Any) -> Any:
+    """Ask for array[place] to be brought into the cache; the place may lie beyond the array."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        pointer = builder.bitcast(builder.gep(data, [args[1]]), cgutils.voidptr_t)
+        i32 = ir.IntType(32)
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, i32, i32, i32]),
+            "llvm.prefetch.p0",
+        )
+        builder.call(function, [pointer, ir.Constant(i32, 0), ir.Constant(i32, 3), ir.Constant(i32, 1)])
+        return context.get_dummy_value()
+
+    return types.none(array, types.int64), codegen

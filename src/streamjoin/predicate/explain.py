@@ -121,7 +121,7 @@ def explain(
     options = check_options(
         *schemas, window=1 if window is None else window, time=time, lateness=lateness, how=how,
         algorithm=algorithm, index=index, workers=workers, order=order, late=late,
-        has_equality=bool(plan.equalities),
+        has_equality=bool(plan.equalities), has_order=lowered.has_order,
     )  # fmt: skip
     return _explanation(plan, lowered, options, check_aliases(aliases))
 

@@ -24,7 +24,7 @@ LONG_CONDITION = 10
 _HEADER = '''"""A kernel that streamjoin generated."""
 import numpy as np
 from numba import njit
-from streamjoin.predicate.collect import collect
+from streamjoin.predicate.collect import collect, prefetch
 from streamjoin.predicate.ops_scalar import *
 
 '''
@@ -38,6 +38,11 @@ def scan_kernel(lowered: Lowered, stored: Side) -> Kernel:
 def hash_kernel(lowered: Lowered, stored: Side) -> Kernel:
     """The hash probe for one stored side."""
     return _LazyKernel(hash_source(lowered, stored), "hash_probe")
+
+
+def check_kernel(lowered: Lowered, stored: Side) -> Kernel:
+    """The test of candidate pairs for one stored side."""
+    return _LazyKernel(check_source(lowered, stored), "check")
 
 
 class _LazyKernel:
@@ -64,8 +69,8 @@ class _Text:
     def __init__(self, lowered: Lowered, stored: Side) -> None:
         self.lowered = lowered
         self.stored = stored
-        self.stored_slots = range(len(lowered.slots[stored]))
-        self.probing_slots = range(len(lowered.slots[other(stored)]))
+        self.stored_slots = lowered.tested[stored]
+        self.probing_slots = lowered.tested[other(stored)]
 
     def lane(self, text: str, lane: str) -> str:
         def rename(match: re.Match[str]) -> str:
@@ -266,4 +271,22 @@ def hash_probe({text.parameters("coordinate", "heads", "following", "hashes")}, 
             j = np.int64(following[j])
     state[0], state[1] = -1, compared
     return found
+"""
+
+
+def check_source(lowered: Lowered, stored: Side) -> str:
+    """Candidate pairs (places of a probing and of a stored tuple) that an index gave: keep those that match."""
+    text = _Text(lowered, stored)
+    ahead = "".join(f"        prefetch(s{k}, ahead)\n" for k in text.stored_slots)
+    return f"""{_HEADER}
+@njit(nogil=True, cache=True, error_model="numpy")
+def check({text.parameters("count")}, out_probe, out_stored):
+    kept = 0
+{text.views(4, "")}    for c in range(count):
+        ahead = np.int64(out_stored[min(c + 16, count - 1)])
+{ahead}        i, j = out_probe[c], out_stored[c]
+{text.load("i", "i", 8)}{text.lines("i", 8)}        out_probe[kept] = i
+        out_stored[kept] = j
+        kept += {text.lane(lowered.condition, "i")}
+    return kept
 """

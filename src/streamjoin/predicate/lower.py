@@ -7,13 +7,15 @@ The condition is monotone in what needs a recheck, so it never loses a pair.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 
 from .emit import Emitter, NotEmittable, Value, dtype_of, limit_of
 from .encode import Domain, Mode
 from .expr import (
     COMPARISONS,
     MIRRORED,
+    SIDES,
     STRICT,
     Call,
     Cast,
@@ -24,6 +26,7 @@ from .expr import (
     sides,
     walk,
 )
+from .keys import RangeKey, range_keys
 from .plan import Plan
 from .slots import VALIDITY, Encoding, SideProgram, Slot
 from .types import BOOLEAN, INTEGER_DIGITS, STRING, Type
@@ -66,7 +69,18 @@ class Lowered:
     recheck_long_text: tuple[Expr, ...]
     hash_slots: tuple[tuple[int, int], ...]
     """For each equality key: the left's slot and the right's, equal iff the keys are."""
+    range_keys: dict[Side, tuple[RangeKey, ...]] = field(default_factory=dict)
+    """By stored side: what an ordered index can sort by, the most promising first."""
     sides: dict[Side, SideProgram] = field(default_factory=dict)
+    tested: dict[Side, tuple[int, ...]] = field(default_factory=dict)
+    """The slots that the condition reads."""
+    kept: dict[Side, tuple[int, ...]] = field(default_factory=dict)
+    """The slots that a stored tuple needs: those, and its keys. The others are only read while it probes."""
+
+    @property
+    def has_order(self) -> bool:
+        """Whether an ordered index has a key on at least one side."""
+        return bool(self.hash_slots or any(self.range_keys.values()))
 
 
 def lower(plan: Plan) -> Lowered:
@@ -85,7 +99,15 @@ def lower(plan: Plan) -> Lowered:
             terms.append(term)
     # Atoms first: a slot that an atom requires to be non-NULL needs no validity anywhere else. Then the short terms.
     terms.sort(key=lambda term: (isinstance(term, Call) and term.op in ("and", "or", "case"), _comparisons(term)))
-    pieces = dict.fromkeys(piece for term in terms if (piece := emitter.term(term)) != "True")
+    pieces: dict[str, Expr] = {}
+    for term in terms:
+        piece = emitter.term(term)
+        if piece != "True":
+            pieces.setdefault(piece, term)
+    for piece, term in pieces.items():
+        test = emitter.tests.get(piece)
+        if isinstance(test, Test):
+            emitter.comparisons.append((test, term))
     others = [piece for piece in pieces if piece not in emitter.tests]
     lowered = Lowered(
         emitter.slots,
@@ -97,7 +119,19 @@ def lower(plan: Plan) -> Lowered:
         tuple(emitter.recheck_long_text),
         tuple(hash_slots),
     )
-    for side in ("left", "right"):
+    for side in SIDES:
+        keys = range_keys(plan, emitter, side)
+        sure = not lowered.recheck and not lowered.recheck_long_text
+        lowered.range_keys[side] = tuple(
+            replace(key, decides=sure and key.exact and set(plan.pair) <= set(key.sources)) for key in keys
+        )
+    texts = " ".join([*lowered.lines, lowered.condition])
+    for side in SIDES:
+        tested = {int(number) for number in re.findall(rf"\b{side[0]}(\d+)\b", texts)}
+        own = {number for key in lowered.range_keys[side] for number in (key.key, key.width, key.regular[0])}
+        own |= {pair[side == "right"] for pair in lowered.hash_slots}
+        lowered.tested[side] = tuple(sorted(tested))
+        lowered.kept[side] = tuple(sorted(tested | {number for number in own if number is not None}))
         lowered.sides[side] = SideProgram(side, plan.filter_of(side), lowered.slots[side])
     return lowered
 
@@ -111,6 +145,7 @@ class _PairEmitter(Emitter):
         self.recheck: dict[Expr, None] = {}
         self.recheck_long_text: dict[Expr, None] = {}
         self.tests: dict[str, Test | Near] = {}
+        self.comparisons: list[tuple[Test, Expr]] = []
         self._top = False
         self._term: Expr | None = None
         self._comparisons = 0
@@ -120,6 +155,7 @@ class _PairEmitter(Emitter):
 
     def slot(self, side: Side, expr: Expr, encoding: Encoding, dtype: str) -> int:
         slots = self.slots[side]
+        encoding = _simplest(expr.type, encoding)
         for i, slot in enumerate(slots):
             if slot.expr == expr and slot.encoding == encoding:
                 return i
@@ -264,6 +300,14 @@ class _PairEmitter(Emitter):
         return left, right, op
 
 
+def _simplest(type_: Type, encoding: Encoding) -> Encoding:
+    """One name for encodings that give the same numbers, so that they share a slot."""
+    if encoding == Encoding() and type_.kind in ("int", "bigint"):
+        return Encoding("i32" if type_.kind == "int" else "i64")
+    rounds = (encoding.domain == "i32" and not _is_small(type_)) or (encoding.domain == "f32" and type_.kind != "float")
+    return encoding if encoding.mode in ("below", "above") or rounds else replace(encoding, mode="exact")
+
+
 def _comparisons(term: Expr) -> int:
     calls = [node for node in walk(term) if isinstance(node, Call)]
     return sum(call.op in COMPARISONS for call in calls) + sum(len(call.args) - 1 for call in calls if call.op == "in")
@@ -316,14 +360,38 @@ def _domain(op: str, a: Expr, b: Expr) -> tuple[Domain, int, Side | None]:
             return domain, 0, "left"
         if op != "ne" and all(_encodable(x.type) for x in (a, b)):
             return domain, 0, "left" if home[0] else "right"
+    return (*_wide_domain(a, b), None)
+
+
+def _wide_domain(a: Expr, b: Expr) -> tuple[Domain, int]:
+    """The 64-bit domain in which numbers or moments of both types lie, and its decimal scale."""
     if a.type.is_float:
-        return "f64", 0, None
+        return "f64", 0
     if "decimal" in (a.type.kind, b.type.kind):
         scale = max(a.type.scale, b.type.scale)
         finer = [x.type for x in (a, b) if x.type.scale == scale]
         fits = all(_encodable(x.type) for x in (a, b)) and any(t.kind != "decimal" or t.precision <= 18 for t in finer)
-        return ("decimal", scale, None) if fits else ("approximate", 0, None)
-    return "i64", 0, None
+        return ("decimal", scale) if fits else ("approximate", 0)
+    return "i64", 0
+
+
+def key_comparison(op: str, key: Expr, bound: Expr, stored: Side) -> tuple[Slot, Slot]:
+    """Slots for `key op bound` such that the key enters the domain as it is, whatever the bound and the operator."""
+    from .bind import comparable
+
+    a, b = (key, bound) if stored == "left" else (bound, key)
+    op = op if stored == "left" else MIRRORED[op]
+    a, b = comparable(op, a, b)
+    domain, scale, narrow = _domain(op, a, b)
+    if narrow is not None:
+        if _at_home(a if stored == "left" else b, domain):
+            a, b = _uncast(a, domain), _uncast(b, domain)
+        else:
+            domain, scale = _wide_domain(a, b)
+    _, modes = _closed(op, stored, domain)
+    dtype = "int32" if domain in ("i32", "f32") else "int64"
+    slots = Slot(a, Encoding(domain, modes[0], scale), dtype), Slot(b, Encoding(domain, modes[1], scale), dtype)
+    return slots if stored == "left" else slots[::-1]
 
 
 def _encodable(type_: Type) -> bool:

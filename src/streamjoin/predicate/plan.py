@@ -7,7 +7,7 @@ describe *necessary* conditions found among the pair conditions; where one is `e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from .expr import (
@@ -26,6 +26,7 @@ from .normal import normalise
 from .types import BOOLEAN
 
 MAX_INTERVALS = 16
+Terms = tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,10 @@ class Interval:
 class Band:
     """Stored tuples can match only if `key` lies in one of the intervals that the probing tuple gives.
 
-    Where not `exact`, the bounds come from rearranging arithmetic that may round or overflow: they must be widened
-    outwards and candidates rechecked. Integers wrap, so for stored tuples near the ends of their type no widening is
-    enough (`l.a - r.a <= 3` is true for the largest l.a and r.a = -10): whoever uses such a band must keep them apart.
+    Where not `exact`, candidates must be rechecked. `terms` are the summands that were moved from one side of a
+    comparison to the other, empty if none was: the band then holds only for tuples for which adding them up neither
+    overflows nor rounds (`l.a - r.a <= 3` is true for the largest l.a and r.a = -10, because integers wrap).
+    `keys.range_keys` says how such a band is used.
     """
 
     stored: Side
@@ -64,6 +66,7 @@ class Band:
     intervals: tuple[Interval, ...]
     exact: bool
     sources: tuple[Expr, ...]
+    terms: tuple[Expr, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -134,7 +137,8 @@ def _equality(term: Expr) -> Equality | None:
     for stored in ("left", "right"):
         split = _isolate(term, "left" if stored == "left" else "right")
         if split is not None:
-            _, key, bound, exact = split
+            _, key, bound, moved = split
+            exact = not moved
             # Modulo 2**n an equation may be rearranged, an inequality may not.
             wraps = key.type.is_integer
             if exact or (wraps and key.type == bound.type):
@@ -144,12 +148,13 @@ def _equality(term: Expr) -> Equality | None:
     return None
 
 
-def _isolate(term: Call, stored: Side) -> tuple[str, Expr, Expr, bool] | None:
-    """A comparison as (op, key, bound, exact) with the key over the stored side and the bound over the other."""
+def _isolate(term: Call, stored: Side) -> tuple[str, Expr, Expr, Terms] | None:
+    """A comparison as (op, key, bound, terms) with the key over the stored side and the bound over the other;
+    `terms` are the summands of both if some had to be moved."""
     a, b = term.args
     for key, bound, op in ((a, b, term.op), (b, a, MIRRORED[term.op])):
         if sides(key) == {stored} and stored not in sides(bound):
-            return op, key, bound, True
+            return op, key, bound, ()
     terms = [*_terms(a, 1), *_terms(b, -1)]
     if any(len(sides(t)) == 2 for t, _ in terms):
         return None
@@ -161,7 +166,7 @@ def _isolate(term: Call, stored: Side) -> tuple[str, Expr, Expr, bool] | None:
     if not own or not moved:
         return None
     key_, bound_ = _sum(own), _sum(moved)
-    return None if key_ is None or bound_ is None else (op, key_, bound_, False)
+    return None if key_ is None or bound_ is None else (op, key_, bound_, tuple(t for t, _ in terms))
 
 
 def _terms(expr: Expr, sign: int) -> list[tuple[Expr, int]]:
@@ -210,7 +215,13 @@ def _without_sign(expr: Expr, sign: int) -> tuple[Expr, int]:
     return expr, sign
 
 
-Constraint = tuple[tuple[Interval, ...], bool]
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """Intervals for a key, as in `Band`."""
+
+    intervals: tuple[Interval, ...]
+    exact: bool
+    terms: Terms = ()
 
 
 def _bands(terms: list[Expr], stored: Side) -> tuple[Band, ...]:
@@ -226,7 +237,7 @@ def _bands(terms: list[Expr], stored: Side) -> tuple[Band, ...]:
             else:
                 found[key] = (constraint, [term])
     return tuple(
-        Band(stored, key, intervals, exact, tuple(sources)) for key, ((intervals, exact), sources) in found.items()
+        Band(stored, key, c.intervals, c.exact, tuple(sources), c.terms) for key, (c, sources) in found.items()
     )
 
 
@@ -240,19 +251,22 @@ def _constraints(term: Expr, stored: Side) -> dict[Expr, Constraint]:
         for part in parts:
             for key, constraint in part.items():
                 both = _intersect(merged[key], constraint) if key in merged else constraint
-                merged[key] = (merged[key][0], False) if both is None else both
+                merged[key] = replace(merged[key], exact=False) if both is None else both
         # A branch is covered by a key only if every part of it asks for nothing but that key.
         return {
-            key: (intervals, exact and all(key in part for part in parts)) for key, (intervals, exact) in merged.items()
+            key: replace(constraint, exact=constraint.exact and all(key in part for part in parts))
+            for key, constraint in merged.items()
         }
     if term.op == "or":
         branches = [_constraints(part, stored) for part in term.args]
         alternatives: dict[Expr, Constraint] = {}
         for key in branches[0]:
             if all(key in branch for branch in branches):
-                pieces = dict.fromkeys(i for branch in branches for i in branch[key][0])
+                constraints = [branch[key] for branch in branches]
+                pieces = dict.fromkeys(interval for c in constraints for interval in c.intervals)
                 if len(pieces) <= MAX_INTERVALS:
-                    alternatives[key] = (tuple(pieces), all(branch[key][1] for branch in branches))
+                    exact = all(c.exact for c in constraints)
+                    alternatives[key] = Constraint(tuple(pieces), exact, _all_terms(*constraints))
         return alternatives
     if term.op in COMPARISONS:
         return _comparison(term, stored)
@@ -268,7 +282,7 @@ def _comparison(term: Call, stored: Side) -> dict[Expr, Constraint]:
     if split is None:
         return {}
     found: dict[Expr, Constraint] = {}
-    for op, key, bound, exact in (split, _bare(*split[:3], stored)):
+    for op, key, bound, moved in (split, _bare(*split, stored)):
         interval = {
             "eq": Interval(bound, True, bound, True),
             "lt": Interval(high=bound, high_closed=False),
@@ -277,21 +291,22 @@ def _comparison(term: Call, stored: Side) -> dict[Expr, Constraint]:
             "ge": Interval(low=bound),
         }.get(op)
         if interval is not None:
-            found.setdefault(key, ((interval,), exact))
+            found.setdefault(key, Constraint((interval,), not moved, moved))
     return found
 
 
-def _bare(op: str, key: Expr, bound: Expr, stored: Side) -> tuple[str, Expr, Expr, bool]:
+def _bare(op: str, key: Expr, bound: Expr, terms: Terms, stored: Side) -> tuple[str, Expr, Expr, Terms]:
     """The same comparison with the constants on the bound's side: r.a - 10 <= l.x and r.a + 10 >= l.x share a key."""
-    terms = _summands(_widened(key), 1)
-    own = [(t, s) for t, s in terms if sides(t)]
-    moved = [(bound, 1), *((t, -s) for t, s in terms if not sides(t))]
+    terms_of_key = _summands(_widened(key), 1)
+    own = [(t, s) for t, s in terms_of_key if sides(t)]
+    moved = [(bound, 1), *((t, -s) for t, s in terms_of_key if not sides(t))]
     if own and all(sign < 0 for _, sign in own):
         own, moved, op = [(t, -s) for t, s in own], [(t, -s) for t, s in moved], MIRRORED[op]
     new_key, new_bound = _sum([(_widened(t), s) for t, s in own]), _sum(moved)
     if new_key is None or new_bound is None:
-        return op, key, bound, False
-    return op, new_key, new_bound, False
+        return op, key, bound, terms or (key, bound)
+    others = [t for t in terms if stored not in sides(t)] or [bound]
+    return op, new_key, new_bound, (*others, *(_widened(t) for t, _ in terms_of_key))
 
 
 def _summands(expr: Expr, sign: int) -> list[tuple[Expr, int]]:
@@ -335,17 +350,21 @@ def _absolute(inner: Expr, bound: Expr, op: str, stored: Side) -> dict[Expr, Con
     else:
         beyond = "gt" if op == "gt" else "ge"
         terms = Call("or", (atom("lt" if op == "gt" else "le", minus), atom(beyond, bound)), BOOLEAN)
-    return {key: (intervals, False) for key, (intervals, _) in _constraints(terms, stored).items()}
+    return {key: replace(c, exact=False, terms=(*c.terms, bound)) for key, c in _constraints(terms, stored).items()}
+
+
+def _all_terms(*constraints: Constraint) -> Terms:
+    return tuple(dict.fromkeys(term for c in constraints for term in c.terms))
 
 
 def _intersect(a: Constraint, b: Constraint) -> Constraint | None:
-    if len(a[0]) * len(b[0]) > MAX_INTERVALS:
+    if len(a.intervals) * len(b.intervals) > MAX_INTERVALS:
         return None
-    pieces = [(_tighter(x, y)) for x, y in product(a[0], b[0])]
+    pieces = [(_tighter(x, y)) for x, y in product(a.intervals, b.intervals)]
     if any(piece is None for piece in pieces):
         return None
-    exact = a[1] and b[1] and all(not _doubled(x, y) for x, y in product(a[0], b[0]))
-    return tuple(piece for piece in pieces if piece is not None), exact
+    exact = a.exact and b.exact and all(not _doubled(x, y) for x, y in product(a.intervals, b.intervals))
+    return Constraint(tuple(piece for piece in pieces if piece is not None), exact, _all_terms(a, b))
 
 
 def _doubled(x: Interval, y: Interval) -> bool:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from .numbers import Numbers
+
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
+Places = npt.NDArray[np.int32]
+LARGEST_PART = 1 << 15
+"""Tuples that probe together: sorted, they touch a subwindow once from end to end."""
+BUFFER = 1 << 16
+QUOTA = 1 << 20
+"""Pairs that a sink keeps before it asks to be emptied."""
 
 
 @dataclass(slots=True)
@@ -36,13 +44,48 @@ class Batch:
     def take(self, places: Rows) -> Batch:
         return self._select(places)
 
+    def parts(self, size: int | None = None) -> list[Batch]:
+        """The batch cut into pieces of at most this size."""
+        size = LARGEST_PART if size is None else min(size, LARGEST_PART)
+        return [self] if len(self) <= size else [self.slice(k, k + size) for k in range(0, len(self), size)]
+
     def _select(self, which: Any) -> Batch:
         slots = [slot[which] for slot in self.slots]
         return Batch(self.row[which], self.coordinate[which], self.low[which], self.high[which], slots)
 
 
+def concatenated(batches: list[Batch]) -> Batch:
+    """Several batches as one."""
+    if len(batches) == 1:
+        return batches[0]
+    slots = [np.concatenate([b.slots[k] for b in batches]) for k in range(len(batches[0].slots))]
+    row, coordinate, low, high = (
+        np.concatenate([getattr(b, name) for b in batches]) for name in ("row", "coordinate", "low", "high")
+    )
+    return Batch(row, coordinate, low, high, slots)
+
+
 Decide = Callable[[Rows, Rows], npt.NDArray[np.bool_] | None]
 """Which of some candidate pairs (rows of the left, rows of the right) match; None: all."""
+
+
+class Probing:
+    """A batch on its way through a chain, and what is computed from it once for all subwindows.
+
+    Its tuples' windows begin from `earliest` to `latest_low` and end from `earliest_high` to `latest`.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+        self.earliest, self.latest_low = int(batch.low.min(initial=most)), int(batch.low.max(initial=least))
+        self.earliest_high, self.latest = int(batch.high.min(initial=most)), int(batch.high.max(initial=least))
+        self._known: dict[Any, Any] = {}
+
+    def once(self, key: Any, compute: Callable[[], Any]) -> Any:
+        if key not in self._known:
+            self._known[key] = compute()
+        return self._known[key]
 
 
 class PairSink:
@@ -52,28 +95,49 @@ class PairSink:
     Candidates that a kernel could not decide are decided when the buffer is drained, so they never pile up.
     """
 
-    def __init__(self, decide: Decide = lambda left, right: None, capacity: int = 1 << 16) -> None:
+    _spare: ClassVar[list[tuple[Places, Places]]] = []
+
+    def __init__(self, decide: Decide = lambda left, right: None, *, left_probes: bool = True) -> None:
         self._decide = decide
-        self.left_probes = False
-        self.probe_places = np.empty(capacity, np.int32)
-        self.stored_places = np.empty(capacity, np.int32)
+        self._left_probes = left_probes
+        self._buffers: tuple[Places, Places] | None = None
         self._probing: list[Rows] = []
         self._stored: list[Rows] = []
+        self.count = 0
 
-    def drain(self, count: int, probing: Rows, stored: Rows) -> None:
+    @property
+    def buffers(self) -> tuple[Places, Places]:
+        """Where kernels write places of probing and of stored tuples; taken from those that others are done with."""
+        if self._buffers is None:
+            try:
+                self._buffers = PairSink._spare.pop()
+            except IndexError:
+                self._buffers = np.empty(BUFFER, np.int32), np.empty(BUFFER, np.int32)
+        return self._buffers
+
+    @property
+    def is_full(self) -> bool:
+        return self.count >= QUOTA
+
+    def drain(self, count: int, probing_rows: Rows, stored_rows: Numbers) -> None:
         """Turn the first `count` buffered places into row numbers."""
         if not count:
             return
-        probing, stored = probing[self.probe_places[:count]], stored[self.stored_places[:count]]
-        keep = self._decide(probing, stored) if self.left_probes else self._decide(stored, probing)
+        probe_places, stored_places = self.buffers
+        probing = probing_rows[probe_places[:count]]
+        stored = stored_rows.take(stored_places[:count])
+        keep = self._decide(probing, stored) if self._left_probes else self._decide(stored, probing)
         if keep is not None:
             probing, stored = probing[keep], stored[keep]
         self._probing.append(probing)
         self._stored.append(stored)
+        self.count += len(probing)
 
-    def take(self) -> tuple[Rows, Rows]:
-        """All pairs so far: (probing rows, stored rows)."""
-        empty = np.empty(0, np.int64)
-        pairs = (np.concatenate([empty, *self._probing]), np.concatenate([empty, *self._stored]))
-        self._probing, self._stored = [], []
+    def take(self) -> tuple[list[Rows], list[Rows]]:
+        """All pairs so far, piece by piece: (left rows, right rows)."""
+        pairs = (self._probing, self._stored) if self._left_probes else (self._stored, self._probing)
+        self._probing, self._stored, self.count = [], [], 0
+        if self._buffers is not None:
+            PairSink._spare.append(self._buffers)
+            self._buffers = None
         return pairs

@@ -1,24 +1,29 @@
-"""The chain of subwindows (PanJoin, section III-B): insert into the newest only, expire the oldest as a whole.
+"""The chain of subwindows (PanJoin, section III-A): insert into the newest only, expire the oldest as a whole.
 
 Invariant: every tuple at or above the floor is in exactly one subwindow. Tuples below it may linger in a subwindow
-that also holds younger ones; the probing tuple's [low, high) keeps them out of results.
+that also holds younger ones; the probing tuple's [low, high) keeps them out of results. Sealed subwindows never change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
-from .batch import Batch, PairSink
+from .batch import Batch, PairSink, Probing
 
-SMALLEST, LARGEST = 1 << 10, 1 << 18
+SMALLEST, LARGEST = 1 << 10, 1 << 21
+PER_WINDOW = 4
+"""Subwindows per window: fewer are faster to probe, more let go of expired tuples sooner."""
 
 
 class Index(Protocol):
     """One subwindow: tuples, and a structure to find them by."""
 
+    name: str
+
     @property
-    def count(self) -> int: ...
+    def tuples(self) -> int:
+        """How many there are."""
 
     @property
     def room(self) -> int:
@@ -35,8 +40,14 @@ class Index(Protocol):
     def insert(self, batch: Batch) -> None:
         """Add tuples; the caller has checked that they fit."""
 
-    def probe(self, batch: Batch, sink: PairSink) -> int:
-        """Find the stored tuples that match; returns how many comparisons that took."""
+    def prepare(self) -> None:
+        """Before the next probes: index what was inserted."""
+
+    def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
+        """Find the stored tuples that match; gives the comparisons made since, each time the sink was filled further.
+
+        Several threads may probe at once while none inserts.
+        """
 
     def seal(self) -> None:
         """No more tuples will be inserted."""
@@ -44,39 +55,62 @@ class Index(Protocol):
     @property
     def nbytes(self) -> int: ...
 
+    def figures(self) -> dict[str, Any]:
+        """What is worth knowing about the structure."""
+
+
+MakeIndex = Callable[[int, int, "Index | None"], Index]
+"""Opens a subwindow: its capacity, the tuples of the whole window, the subwindow before it."""
+
 
 class Chain:
-    """One side's window. `make_index(capacity)` opens a subwindow."""
+    """One side's window."""
 
-    def __init__(self, make_index: Callable[[int], Index]) -> None:
+    def __init__(self, make_index: MakeIndex, largest: int = LARGEST) -> None:
         self._make_index = make_index
+        self._largest = largest
         self.subwindows: list[Index] = []
+        self.created = 0
 
     def insert(self, batch: Batch) -> None:
-        """Fill the newest subwindow, and open further ones a quarter of the window in size."""
+        """Fill the newest subwindow, and create further ones a quarter of the window in size."""
         start = 0
         while start < len(batch):
-            if not self.subwindows or not self.subwindows[-1].room:
-                if self.subwindows:
-                    self.subwindows[-1].seal()
-                wanted = max(self.count // 4, len(batch) - start)
-                capacity = min(max(SMALLEST, 1 << (wanted - 1).bit_length()), LARGEST)
-                self.subwindows.append(self._make_index(capacity))
-            newest = self.subwindows[-1]
+            newest = self.subwindows[-1] if self.subwindows else None
+            if newest is None or newest.room <= 0:
+                if newest is not None:
+                    newest.seal()
+                newest = self._create(len(batch) - start)
             stop = start + newest.room
             newest.insert(batch.slice(start, stop))
             start = stop
 
-    def probe(self, batch: Batch, sink: PairSink) -> int:
-        return sum(subwindow.probe(batch, sink) for subwindow in self.subwindows)
+    def _create(self, waiting: int) -> Index:
+        window = self.count
+        wanted = max(window // PER_WINDOW, min(waiting, self._largest))
+        capacity = min(max(SMALLEST, wanted), self._largest)
+        newest = self._make_index(capacity, window + waiting, self.subwindows[-1] if self.subwindows else None)
+        self.subwindows.append(newest)
+        self.created += 1
+        return newest
 
-    def expire(self, floor: int) -> None:
-        """Release every subwindow that lies wholly below the floor."""
-        self.subwindows = [s for s in self.subwindows if s.highest >= floor]
+    def prepare(self) -> None:
+        for subwindow in self.subwindows:
+            subwindow.prepare()
+
+    def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
+        for subwindow in self.subwindows:
+            yield from subwindow.probe(probing, sink)
+
+    def expire(self, floor: int) -> int:
+        """Release every subwindow that lies wholly below the floor; returns how many those were."""
+        kept = [s for s in self.subwindows if s.highest >= floor]
+        gone, self.subwindows = len(self.subwindows) - len(kept), kept
+        return gone
 
     @property
     def count(self) -> int:
-        return sum(subwindow.count for subwindow in self.subwindows)
+        return sum(subwindow.tuples for subwindow in self.subwindows)
 
     @property
     def nbytes(self) -> int:

@@ -6,14 +6,13 @@ predicate on it, so that other tuples in the bucket, further conditions and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from ..predicate.cache import compiled
-from .batch import Array, Batch, PairSink
-from .subwindow import Subwindow
+from .batch import Array, Batch, PairSink, Probing
+from .subwindow import StoredSide, Subwindow
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -38,20 +37,16 @@ def _link(hashes, start, heads, following):  # type: ignore[no-untyped-def]
 
 
 class HashIndex(Subwindow):
-    """Probes with the predicate's compiled hash probe; `key` and `probing_key` number the key slots of each side."""
+    """Probes with the predicate's compiled hash probe."""
 
-    def __init__(
-        self,
-        capacity: int,
-        dtypes: Sequence[str],
-        kernel: Callable[..., Any],
-        key: Sequence[int],
-        probing_key: Sequence[int],
-    ) -> None:
-        super().__init__(capacity, dtypes, kernel)
-        self._key = tuple(key)
-        self._probing_key = tuple(probing_key)
-        self._heads = np.full(2 * capacity, -1, np.int32)
+    name = "hash"
+
+    def __init__(self, capacity: int, stored: StoredSide) -> None:
+        super().__init__(capacity, stored)
+        mine = stored.side == "right"
+        self._key = [pair[mine] for pair in stored.lowered.hash_slots]
+        self._probing_key = [pair[not mine] for pair in stored.lowered.hash_slots]
+        self._heads = np.full(1 << capacity.bit_length(), -1, np.int32)
         self._following = np.empty(capacity, np.int32)
 
     @property
@@ -63,6 +58,8 @@ class HashIndex(Subwindow):
         super().insert(batch)
         _link(hash_keys([batch.slots[k] for k in self._key]), start, self._heads, self._following)
 
-    def probe(self, batch: Batch, sink: PairSink) -> int:
-        hashes = hash_keys([batch.slots[k] for k in self._probing_key])
-        return self._run(batch, sink, (self._heads, self._following), (hashes,), np.array([0, 0, -1]))
+    def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
+        batch = probing.batch
+        hashes = probing.once("hashes", lambda: hash_keys([batch.slots[k] for k in self._probing_key]))
+        own = (*self._stored.tested(self.slots), self.coordinate.slice(0, self.count), self._heads, self._following)
+        return self.run(self._stored.hash_probe, batch, sink, own, (hashes,), np.array([0, 0, -1]))

@@ -6,14 +6,32 @@ window costs next to nothing until its subwindow goes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from .batch import Batch, PairSink
-from .subwindow import Subwindow
+from ..predicate.kernels import BLOCK
+from .batch import Batch, PairSink, Probing
+from .subwindow import INT64_MAX, INT64_MIN, StoredSide, Subwindow, block_ranges
 
 
 class ScanIndex(Subwindow):
     """Probes with the predicate's compiled scan."""
 
-    def probe(self, batch: Batch, sink: PairSink) -> int:
-        return self._run(batch, sink, (self.block_low, self.block_high, self.count), (), np.zeros(2, np.int64))
+    name = "scan"
+
+    def __init__(self, capacity: int, stored: StoredSide) -> None:
+        super().__init__(capacity, stored)
+        blocks = -(-capacity // BLOCK)
+        self._blocks = np.full(blocks, INT64_MAX), np.full(blocks, INT64_MIN)
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + sum(ends.nbytes for ends in self._blocks)
+
+    def insert(self, batch: Batch) -> None:
+        block_ranges(batch.coordinate, self.count, self.count + len(batch), *self._blocks)
+        super().insert(batch)
+
+    def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
+        return self.scan(probing.batch, sink, 0, self.count, self._blocks)

@@ -2,71 +2,139 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..predicate.kernels import BLOCK
+from ..predicate.cache import Kernel, compiled
+from ..predicate.expr import Side, other
+from ..predicate.kernels import BLOCK, check_kernel, hash_kernel, scan_kernel
+from ..predicate.lower import Lowered
 from .batch import Array, Batch, PairSink
+from .numbers import Numbers
+
+INT64_MIN, INT64_MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+@dataclass
+class StoredSide:
+    """What every subwindow of one stored side needs to know of the predicate; kernels are compiled when first used."""
+
+    lowered: Lowered
+    side: Side
+    dtypes: dict[int, str] = field(init=False)
+    scan: Kernel = field(init=False)
+    check: Kernel = field(init=False)
+    hash_probe: Kernel = field(init=False)
+
+    def __post_init__(self) -> None:
+        slots = self.lowered.slots[self.side]
+        self.dtypes = {number: slots[number].dtype for number in self.lowered.kept[self.side]}
+        self.scan = scan_kernel(self.lowered, self.side)
+        self.check = check_kernel(self.lowered, self.side)
+        self.hash_probe = hash_kernel(self.lowered, self.side)
+
+    def tested(self, slots: Any) -> list[Array]:
+        """A stored tuple's slots that the condition reads, in the kernels' order."""
+        return [slots[number] for number in self.lowered.tested[self.side]]
+
+    def tested_of_probes(self, batch: Batch) -> list[Array]:
+        return [batch.slots[number] for number in self.lowered.tested[other(self.side)]]
 
 
 class Subwindow:
-    """Up to `capacity` tuples, and the range of coordinates of each block of them.
+    """Up to `capacity` tuples in the order of insertion."""
 
-    `kernel` is the predicate's compiled probe for this stored side (see `predicate.kernels`).
-    """
-
-    def __init__(self, capacity: int, dtypes: Sequence[str], kernel: Callable[..., Any]) -> None:
-        self._kernel = kernel
-        self.slots = [np.empty(capacity, dtype) for dtype in dtypes]
-        self.coordinate = np.empty(capacity, np.int64)
-        self.row = np.empty(capacity, np.int64)
-        blocks = -(-capacity // BLOCK)
-        self.block_low = np.full(blocks, np.iinfo(np.int64).max)
-        self.block_high = np.full(blocks, np.iinfo(np.int64).min)
+    def __init__(self, capacity: int, stored: StoredSide) -> None:
+        self._stored = stored
+        self.capacity = capacity
+        self.slots = {number: np.empty(capacity, dtype) for number, dtype in stored.dtypes.items()}
+        self.coordinate = Numbers(capacity)
+        self.row = Numbers(capacity)
         self.count = 0
-        self.highest = np.iinfo(np.int64).min
-        self.first_row = np.iinfo(np.int64).max
 
     @property
     def room(self) -> int:
-        return len(self.coordinate) - self.count
+        return self.capacity - self.count
+
+    @property
+    def tuples(self) -> int:
+        return self.count
+
+    @property
+    def highest(self) -> int:
+        return self.coordinate.highest
+
+    @property
+    def first_row(self) -> int:
+        return self.row.lowest
 
     @property
     def nbytes(self) -> int:
-        arrays: list[Array] = [*self.slots, self.coordinate, self.row, self.block_low, self.block_high]
-        return sum(array.nbytes for array in arrays)
+        return sum(slot.nbytes for slot in self.slots.values()) + self.coordinate.nbytes + self.row.nbytes
 
     def insert(self, batch: Batch) -> None:
         start, end = self.count, self.count + len(batch)
-        for stored, new in zip(self.slots, batch.slots, strict=True):
-            stored[start:end] = new
-        self.coordinate[start:end] = batch.coordinate
-        self.row[start:end] = batch.row
+        for number, stored in self.slots.items():
+            stored[start:end] = batch.slots[number]
+        self.coordinate.append(batch.coordinate)
+        self.row.append(batch.row)
         self.count = end
-        for block in range(start // BLOCK, -(-end // BLOCK)):
-            part = self.coordinate[max(block * BLOCK, start) : min((block + 1) * BLOCK, end)]
-            self.block_low[block] = min(self.block_low[block], part.min())
-            self.block_high[block] = max(self.block_high[block], part.max())
-        self.highest = max(self.highest, int(batch.coordinate.max()))
-        self.first_row = min(self.first_row, int(batch.row.min()))
 
-    def seal(self) -> None:
+    def prepare(self) -> None:
         """Nothing to build: the tuples can be found at every moment."""
 
-    def _run(self, batch: Batch, sink: PairSink, own: Sequence[Any], of_probes: Sequence[Any], state: Array) -> int:
-        """Call the kernel until it is through, draining its output in between; returns its comparisons.
+    def seal(self) -> None:
+        """Nothing to build here either."""
 
-        `own` are the index's arrays, `of_probes` what it computed for the probing tuples. The kernel keeps in `state`
-        where to go on (-1: through) and how many comparisons it made.
+    def figures(self) -> dict[str, Any]:
+        return {}
+
+    def scan(
+        self, batch: Batch, sink: PairSink, start: int, stop: int, blocks: tuple[Array, Array] | None = None
+    ) -> Iterator[int]:
+        """Compare probing tuples with all tuples at places [start, stop).
+
+        `blocks` are the lowest and highest coordinate of each block from `start` on, for skipping; None: look at all.
         """
-        while True:
-            found = self._kernel(
-                *self.slots, self.coordinate, *own,
-                *batch.slots, *of_probes, batch.low, batch.high, len(batch),
-                sink.probe_places, sink.stored_places, state,
-            )  # fmt: skip
+        if stop <= start or not len(batch):
+            return
+        if blocks is None:
+            count = -(-(stop - start) // BLOCK)
+            blocks = np.full(count, self.coordinate.lowest), np.full(count, self.coordinate.highest)
+        slots = [slot[start:stop] for slot in self._stored.tested(self.slots)]
+        own = (*slots, self.coordinate.slice(start, stop), *blocks, stop - start)
+        yield from self.run(self._stored.scan, batch, sink, own, (), np.zeros(2, np.int64), start)
+
+    def run(
+        self, kernel: Kernel, batch: Batch, sink: PairSink, own: Sequence[Any], of_probes: Sequence[Any], state: Array,
+        start: int = 0,
+    ) -> Iterator[int]:  # fmt: skip
+        """Call a kernel until it is through, draining its output in between; gives its comparisons each time.
+
+        `own` are the stored tuples' columns from place `start` on and the index's arrays, `of_probes` what it
+        computed for the probing tuples. The kernel keeps in `state` where to go on (-1: through) and how many
+        comparisons it made.
+        """
+        probing = self._stored.tested_of_probes(batch)
+        while state[0] >= 0:
+            compared = int(state[1])
+            probe_places, stored_places = sink.buffers
+            found = kernel(
+                *own, *probing, *of_probes, batch.low, batch.high, len(batch), probe_places, stored_places, state
+            )
+            if start:
+                stored_places[:found] += np.int32(start)
             sink.drain(found, batch.row, self.row)
-            if state[0] < 0:
-                return int(state[1])
+            yield int(state[1]) - compared
+
+
+@compiled
+def block_ranges(coordinate, start, stop, lows, highs):  # type: ignore[no-untyped-def]
+    """Widen the ranges of the blocks that hold places [start, stop), whose coordinates are given."""
+    for place in range(start, stop):
+        block = place // BLOCK
+        lows[block] = min(lows[block], coordinate[place - start])
+        highs[block] = max(highs[block], coordinate[place - start])

@@ -6,11 +6,14 @@ lateness and payload lies before and behind it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from ..predicate.expr import Side
 from ..store.batch import Batch, Rows
+
+Pairs = tuple[list[Rows], list[Rows]]
+"""Rows of the left and of the right, piece by piece: the n-th row of one belongs to the n-th row of the other."""
 
 
 class Topology(Protocol):
@@ -18,11 +21,12 @@ class Topology(Protocol):
 
     comparisons: int
 
-    def step(self, batches: Mapping[Side, Batch]) -> tuple[Rows, Rows]:
-        """Take new tuples of one or both sides; returns the rows (left's, right's) of all pairs they make.
+    def step(self, batches: Mapping[Side, Batch]) -> Iterator[Pairs]:
+        """Take new tuples of one or both sides; gives all pairs they make, a bounded number at a time.
 
         A tuple meets the other side's tuples whose coordinate lies in its [low, high), those of the same step
-        included. The ranges are such that of two tuples at most one finds the other.
+        included. The ranges are such that of two tuples at most one finds the other. Nothing else may happen to the
+        topology until the iterator is used up.
         """
 
     def expire(self, side: Side, floor: int) -> None:
@@ -34,5 +38,11 @@ class Topology(Protocol):
     def first_row(self, side: Side) -> int | None:
         """The smallest row number stored of one side."""
 
+    def indexes(self) -> dict[Side, dict[str, Any]]:
+        """Which index holds each side's window, on which keys, and why."""
+
     def workers(self) -> list[dict[str, Any]]:
         """Figures for each worker."""
+
+    def close(self) -> None:
+        """Let threads go."""

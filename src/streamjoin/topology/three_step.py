@@ -7,46 +7,49 @@ tuple's [low, high) already says whom it may meet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from ..predicate.expr import Side, other
-from ..store import Batch, Chain, Index, PairSink
-from ..store.batch import Decide, Rows
+from ..store import Batch, PairSink, Window
+from ..store.batch import Decide
+from . import Pairs
 
 
 class ThreeStep:
-    """`make_index[side](capacity)` opens a subwindow for that side; `decide` settles what kernels leave open."""
+    """`windows` hold both sides' tuples; `decide` settles what kernels leave open."""
 
-    def __init__(self, make_index: Mapping[Side, Callable[[int], Index]], decide: Decide) -> None:
-        self._chains: dict[Side, Chain] = {side: Chain(make) for side, make in make_index.items()}
-        self._sink = PairSink(decide)
+    def __init__(self, windows: Mapping[Side, Window], decide: Decide) -> None:
+        self._windows = windows
+        self._decide = decide
         self.comparisons = 0
 
-    def step(self, batches: Mapping[Side, Batch]) -> tuple[Rows, Rows]:
+    def step(self, batches: Mapping[Side, Batch]) -> Iterator[Pairs]:
         for side, batch in batches.items():
-            self._chains[side].insert(batch)
-        found: dict[Side, list[Rows]] = {"left": [], "right": []}
+            self._windows[side].insert(batch)
+            self._windows[other(side)].expect(batch)
         for side, batch in batches.items():
-            if len(batch):
-                self._sink.left_probes = side == "left"
-                self.comparisons += self._chains[other(side)].probe(batch, self._sink)
-                probing, stored = self._sink.take()
-                found[side].append(probing)
-                found[other(side)].append(stored)
-        empty = np.empty(0, np.int64)
-        return np.concatenate([empty, *found["left"]]), np.concatenate([empty, *found["right"]])
+            window = self._windows[other(side)]
+            window.prepare()
+            for part in batch.parts():
+                sink = PairSink(self._decide, left_probes=side == "left")
+                for compared in window.probe(part, sink):
+                    self.comparisons += compared
+                    if sink.is_full:
+                        yield sink.take()
+                yield sink.take()
 
     def expire(self, side: Side, floor: int) -> None:
-        self._chains[side].expire(floor)
+        self._windows[side].expire(floor)
 
     def occupancy(self, side: Side) -> int:
-        return self._chains[side].count
+        return self._windows[side].count
 
     def first_row(self, side: Side) -> int | None:
-        return self._chains[side].first_row
+        return self._windows[side].first_row
+
+    def indexes(self) -> dict[Side, dict[str, Any]]:
+        return {side: window.figures() for side, window in self._windows.items()}
 
     def workers(self) -> list[dict[str, Any]]:
         return [
@@ -55,6 +58,9 @@ class ThreeStep:
                 "comparisons": self.comparisons,
                 "left_window": self.occupancy("left"),
                 "right_window": self.occupancy("right"),
-                "bytes": sum(chain.nbytes for chain in self._chains.values()),
+                "bytes": sum(window.nbytes for window in self._windows.values()),
             }
         ]
+
+    def close(self) -> None:
+        """There are no threads."""

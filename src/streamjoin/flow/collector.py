@@ -1,0 +1,49 @@
+"""Collecting (PanJoin, section III-A, step 1): pushes that nobody has asked for yet become one batch.
+
+A batch is run when it has grown to the largest size, when its oldest tuple has waited long enough, or when results are
+asked for. So batches are as small as the reader is quick, and large under load.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from ..predicate.expr import SIDES, Side
+from ..store.batch import concatenated
+from .front import Step, joined
+
+
+class Collector:
+    """`together`: both sides of a step join at once; else the left's first, then the right's (see `Front`)."""
+
+    def __init__(self, together: bool) -> None:
+        self._together = together
+        self._steps: list[Step] = []
+        self.rows = 0
+        self.since = 0.0
+
+    def add(self, step: Step) -> None:
+        if not self._steps:
+            self.since = time.perf_counter()
+        self._steps.append(step)
+        self.rows += sum(len(rows) for _, rows in step.seen.values())
+
+    def take(self) -> list[Step]:
+        """What was collected, as few steps as possible."""
+        steps, self._steps, self.rows = self._steps, [], 0
+        if len(steps) < 2:
+            return steps
+        if self._together:
+            return [_merged(steps, SIDES)]
+        return [merged for side in SIDES if (merged := _merged(steps, (side,))).seen]
+
+
+def _merged(steps: list[Step], sides: Iterable[Side]) -> Step:
+    merged = Step({}, {})
+    for side in sides:
+        mine = [step for step in steps if side in step.seen]
+        if mine:
+            merged.batches[side] = concatenated([step.batches[side] for step in mine])
+            merged.seen[side] = joined([step.seen[side] for step in mine])
+    return merged

@@ -1,0 +1,238 @@
+"""BI-Sort (PanJoin, section III-D): sorted words, a sampled index over them, and a few younger sorted runs.
+
+The paper merges every batch into one main array, which costs N/batch moves per tuple in a large subwindow. Here a
+batch becomes a run of its own and is merged only with runs that are not much larger (fewer and larger merges), so a
+tuple is moved a few times whatever the subwindow's size; sealing leaves one array. The paper's insertion buffer for
+small batches is the unsorted tail that `OrderedIndex` keeps in front.
+
+Invariant: every run ascends, and each is over `GROWTH` times as long as the next. Behind a run's words lies a padding
+of the largest word, so that a partition can always be read whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from ..predicate.cache import compiled
+from ..predicate.collect import prefetch
+from .sorting import merge_words, split_merge
+from .words import Places, State, Words
+
+SAMPLE = 16
+"""Words per partition: two cache lines, compared at once."""
+BLOCK = 1024
+"""Ranges whose partitions are found before they are searched."""
+AHEAD = 12
+"""How many ranges before its use a partition is asked for."""
+SPARSE = 8
+"""Partitions per range from which on skipping ahead beats walking."""
+GROWTH = 4
+PIECE = 1 << 17
+"""Words that are worth a thread of their own when runs are merged."""
+RUN_SHIFT = 40
+
+RunAll = Callable[[Sequence[Callable[[], None]]], Any]
+
+
+def _one_after_another(tasks: Sequence[Callable[[], None]]) -> None:
+    for task in tasks:
+        task()
+
+
+def _counter(sign: str) -> Any:
+    @intrinsic
+    def count(typing: Any, words: Any, place: Any, bound: Any) -> Any:
+        """How many of the SAMPLE words from `place` on are < (or <=) the bound."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            i32, i64, mask = ir.IntType(32), ir.IntType(64), ir.IntType(SAMPLE)
+            vector = ir.VectorType(i64, SAMPLE)
+            pointer = builder.gep(context.make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
+            loaded = builder.load(builder.bitcast(pointer, vector.as_pointer()), align=8)
+            undefined = ir.Constant(vector, ir.Undefined)
+            one = builder.insert_element(undefined, args[2], ir.Constant(i32, 0))
+            bounds = builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(i32, SAMPLE), [0] * SAMPLE))
+            below = builder.icmp_unsigned(sign, loaded, bounds)
+            popcount = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(mask, [mask]), f"llvm.ctpop.i{SAMPLE}"
+            )
+            return builder.zext(builder.call(popcount, [builder.bitcast(below, mask)]), i64)
+
+        return types.int64(words, types.int64, types.uint64), codegen
+
+    return count
+
+
+_below: Any = _counter("<")
+_up_to: Any = _counter("<=")
+
+
+@compiled
+def _sample(words, count, samples):
+    """The first word of each partition; pads behind the last word."""
+    for k in range(count, len(words)):
+        words[k] = np.uint64(0xFFFFFFFFFFFFFFFF)
+    for s in range(len(samples)):
+        samples[s] = words[s * SAMPLE]
+
+
+@compiled
+def _probe(words, count, samples, low, high, mask, out_range, out_place, state):
+    """Sorted ranges against sorted words.
+
+    The partition of each lower bound is found by walking along the samples (a merge of both), or, where ranges are
+    few, by the rebounding search of Fig. 6; the place within it by counting smaller words. state[0] is the range to
+    go on with, state[2] - 1 the word where its output stopped, state[3] the partition.
+    """
+    parts = np.empty(BLOCK, np.int32)
+    found, room = 0, len(out_range)
+    first_range, compared, resumed, part = state[0], state[1], state[2] - 1, state[3]
+    n, last = len(low), len(samples) - 1
+    sparse = last > SPARSE * n
+    while first_range < n:
+        block = min(BLOCK, n - first_range)
+        k = 0
+        if sparse:
+            for k in range(block):
+                bound = low[first_range + k]
+                step = 1
+                while part + step <= last and samples[part + step] < bound:
+                    part += step
+                    step *= 2
+                while step > 1:
+                    step //= 2
+                    if part + step <= last and samples[part + step] < bound:
+                        part += step
+                parts[k] = part
+        else:
+            while k < block and part < last:
+                ahead = samples[part + 1] < low[first_range + k]
+                parts[k] = part
+                part += ahead
+                k += not ahead
+            while k < block:
+                parts[k] = part
+                k += 1
+        for k in range(block):
+            asked = np.int64(parts[min(k + AHEAD, block - 1)]) * SAMPLE
+            prefetch(words, asked)
+            prefetch(words, asked + 8)
+            i = first_range + k
+            end = high[i]
+            place = np.int64(parts[k]) * SAMPLE
+            below = _below(words, place, low[i])
+            hits = _up_to(words, place, end) - below
+            start = place + below
+            if resumed < 0 and below + hits < SAMPLE and hits <= 4 and found + 4 <= room:
+                for h in range(4):
+                    out_range[found + h] = i
+                    out_place[found + h] = np.int32(words[start + h] & mask)
+                compared += SAMPLE
+                found += max(hits, 0)
+                continue
+            if resumed >= 0:
+                start = resumed
+                resumed = np.int64(-1)
+            word = start
+            while word < count and words[word] <= end:
+                if found == room:
+                    state[0], state[1], state[2], state[3] = i, compared, word + 1, parts[k]
+                    return found
+                out_range[found] = i
+                out_place[found] = np.int32(words[word] & mask)
+                found += 1
+                word += 1
+            compared += SAMPLE + word - start
+        first_range += block
+    state[0], state[1], state[2], state[3] = n, compared, 0, 0
+    return found
+
+
+class _Run:
+    """Ascending words with padding behind, and their samples."""
+
+    __slots__ = ("count", "samples", "words")
+
+    def __init__(self, words: Words, count: int) -> None:
+        self.words, self.count = words, count
+        self.samples = np.empty(max(-(-count // SAMPLE), 1), np.uint64)
+        _sample(words, count, self.samples)
+
+    @property
+    def view(self) -> Words:
+        return self.words[: self.count]
+
+
+class BiSort:
+    """A `WordIndex`. `run_all` runs the pieces of a large merge, on several threads or one after another."""
+
+    def __init__(self, capacity: int, place_bits: int, run_all: RunAll = _one_after_another) -> None:
+        self._mask = np.uint64((1 << place_bits) - 1)
+        self._run_all = run_all
+        self._runs: list[_Run] = []
+        self._merges = self._moved = 0
+        self.count = 0
+
+    @property
+    def nbytes(self) -> int:
+        return sum(run.words.nbytes + run.samples.nbytes for run in self._runs)
+
+    def insert(self, words: Words) -> None:
+        if not len(words):
+            return
+        kept = _padded(len(words))
+        kept[: len(words)] = words
+        self._runs.append(_Run(kept, len(words)))
+        self.count += len(words)
+        while len(self._runs) > 1 and self._runs[-2].count < GROWTH * self._runs[-1].count:
+            self._merge_last_two()
+
+    def _merge_last_two(self) -> None:
+        b, a = self._runs.pop().view, self._runs.pop().view
+        total = len(a) + len(b)
+        merged = _padded(total)
+        pieces = max(total // PIECE, 1)
+
+        def piece(number: int) -> Callable[[], None]:
+            start, stop = total * number // pieces, total * (number + 1) // pieces
+            (i, j), (p, q) = (split_merge(a, b, start), split_merge(a, b, stop))
+            return lambda: merge_words(a[i:p], b[j:q], merged[start:stop])
+
+        self._run_all([piece(number) for number in range(pieces)])
+        self._runs.append(_Run(merged, total))
+        self._merges += 1
+        self._moved += total
+
+    def probe(self, low: Words, high: Words, out_range: Places, out_place: Places, state: State) -> int:
+        number, state[0] = int(state[0]) >> RUN_SHIFT, int(state[0]) & ((1 << RUN_SHIFT) - 1)
+        found = 0
+        while number < len(self._runs):
+            run = self._runs[number]
+            found += _probe(
+                run.words, run.count, run.samples, low, high, self._mask, out_range[found:], out_place[found:], state
+            )
+            if state[0] < len(low):
+                state[0] |= number << RUN_SHIFT
+                return found
+            state[0] = 0
+            number += 1
+        state[0] = -1
+        return found
+
+    def seal(self) -> None:
+        while len(self._runs) > 1:
+            self._merge_last_two()
+
+    def figures(self) -> dict[str, Any]:
+        return {"runs": len(self._runs), "merges": self._merges, "moved": self._moved}
+
+
+def _padded(count: int) -> Words:
+    return np.empty((count // SAMPLE + 2) * SAMPLE, np.uint64)

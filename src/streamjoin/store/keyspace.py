@@ -1,0 +1,340 @@
+"""A key space: how the slots of a tuple become the key bits of a word, and a probing tuple a few ranges of words.
+
+    word = [prefix | suffix | place]          42 bits of key, 22 bits of place
+
+The suffix is a range key, mapped monotonously onto the bits there are. In front of it may stand a prefix: the hash of
+the equality keys (`l.symbol = r.symbol AND l.price BETWEEN ...`), or the cell of a second range key, so that a band in
+two dimensions asks for a few short ranges instead of a long one. So neither condition degrades to a scan.
+
+Invariant: if a regular stored tuple matches a regular probing one, its word lies in one of the probing tuple's ranges,
+which are disjoint. Everything else (collisions, lost low bits) only adds candidates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..predicate.cache import compiled
+from ..predicate.keys import RangeKey
+from .batch import Array, Batch
+from .hash import hash_keys
+from .sorting import sort_words
+from .words import Words
+
+PLACE_BITS = 22
+KEY_BITS = 64 - PLACE_BITS
+HASH_BITS = 20
+"""Bits of the hash where a range key follows it."""
+MOST_CELLS = 8
+"""A band that touches more cells is taken as one range from the first to the last."""
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """Integers onto [0, 2**bits), monotonously: value -> (value - base) >> shift, cut off at both ends."""
+
+    base: int
+    shift: int
+    bits: int
+
+    @property
+    def last(self) -> int:
+        """The largest value that is not cut off."""
+        return self.base + ((1 << self.bits) << self.shift) - 1
+
+    def __call__(self, values: Array) -> tuple[Words, bool]:
+        """The reduced values, and whether some were cut off."""
+        return _reduced(values, self.base, self.shift, (1 << self.bits) - 1)
+
+
+@compiled
+def _reduced(values, base, shift, top):  # type: ignore[no-untyped-def]
+    out = np.empty(len(values), np.uint64)
+    start, by, most = np.uint64(np.int64(base)), np.uint64(shift), np.uint64(top)
+    cut = False
+    for i in range(len(values)):
+        value = np.int64(values[i])
+        below = value < base
+        distance = np.uint64(0) if below else (np.uint64(value) - start) >> by
+        above = distance > most
+        out[i] = most if above else distance
+        cut |= below | above
+    return out, cut
+
+
+@dataclass(slots=True)
+class Ranges:
+    """Ranges of words in ascending order of `low`; `owner` is the place of the probing tuple in its batch."""
+
+    low: Words
+    high: Words
+    owner: npt.NDArray[np.int32]
+    regular: Batch | None
+    """The regular tuples where some are not."""
+    irregular: Batch | None
+
+
+@dataclass(eq=False)
+class KeySpace:
+    """`hashed` are the equality slots (own, probing) in the prefix; `cells` a range key there instead.
+
+    `widest` is the largest distance between a stored tuple's key and its width slot so far; tuples beyond `limit` are
+    irregular, so that one of them does not spoil everybody's ranges.
+    """
+
+    hashed: tuple[tuple[int, int], ...] = ()
+    cells: RangeKey | None = None
+    cell_reduction: Reduction = Reduction(0, 0, 0)
+    suffix: RangeKey | None = None
+    reduction: Reduction = Reduction(0, 0, 0)
+    float_bits: dict[int, int] = field(default_factory=dict)
+    """Which stored slots are floats in integer clothes, and of how many bits."""
+    validity: dict[int, int] = field(default_factory=dict)
+    """For probing slots that may be NULL: the slot that says where they are not."""
+    widest: dict[int, float] = field(default_factory=dict)
+    limit: dict[int, float] = field(default_factory=dict)
+    exact: bool = True
+    """Whether words have kept every bit of the keys so far."""
+    why: str = ""
+
+    @property
+    def prefix_bits(self) -> int:
+        if self.cells is not None:
+            return self.cell_reduction.bits
+        return (HASH_BITS if self.suffix is not None else KEY_BITS) if self.hashed else 0
+
+    @property
+    def decides(self) -> bool:
+        """Whether a word in a range is a match, without looking at the tuple."""
+        suffix = self.suffix
+        return (
+            not self.prefix_bits and self.exact and not self.reduction.shift and suffix is not None and suffix.decides
+        )
+
+    @property
+    def keys(self) -> list[RangeKey]:
+        return [key for key in (self.cells, self.suffix) if key is not None]
+
+    # -- stored tuples ---------------------------------------------------------------------------------------------
+
+    def words(self, slots: dict[int, Array], start: int, stop: int) -> tuple[Words, npt.NDArray[np.bool_] | None]:
+        """The words of the tuples at these places, in that order, and which tuples are regular (None: all)."""
+        cut = {number: slot[start:stop] for number, slot in slots.items()}
+        words = np.arange(start, stop, dtype=np.uint64)
+        shift = 64 - self.prefix_bits
+        if self.hashed:
+            words |= hash_keys([cut[own] for own, _ in self.hashed]) >> np.uint64(shift) << np.uint64(shift)
+        if self.cells is not None:
+            cells, was_cut = self.cell_reduction(cut[self.cells.key])
+            self.exact = self.exact and not was_cut
+            words |= cells << np.uint64(shift)
+        if self.suffix is not None:
+            reduced, was_cut = self.reduction(cut[self.suffix.key])
+            self.exact = self.exact and not was_cut
+            words |= reduced << np.uint64(shift - self.reduction.bits)
+        regular: npt.NDArray[np.bool_] | None = None
+        for key in self.keys:
+            masks = [] if key.regular[0] is None else [cut[key.regular[0]]]
+            if key.width is not None:
+                distance = self._distance(key, cut)
+                fits = distance <= self.limit.get(key.key, np.inf)
+                most = float(distance.max(where=fits, initial=0))
+                self.widest[key.key] = max(self.widest.get(key.key, 0), most)
+                masks.append(fits)
+            for mask in masks:
+                if not mask.all():
+                    regular = mask if regular is None else regular & mask
+        return words, regular
+
+    def _distance(self, key: RangeKey, slots: dict[int, Array]) -> Array:
+        """How far the width slot lies above the key, rounded up; infinity where that is no finite number."""
+        assert key.width is not None
+        low, high = slots[key.key], slots[key.width]
+        bits = self.float_bits.get(key.key)
+        if bits is None:
+            return _integer_distance(low, high)
+        with np.errstate(over="ignore", invalid="ignore"):
+            distance = np.nextafter(floats(high, bits) - floats(low, bits), np.inf)
+        return np.where(np.isfinite(distance), distance, np.inf)
+
+    # -- probing tuples --------------------------------------------------------------------------------------------
+
+    def ranges(self, batch: Batch) -> Ranges:
+        slots = batch.slots
+        count = len(batch)
+        regular: npt.NDArray[np.bool_] | None = None
+        for key in self.keys:
+            mask = None if key.regular[1] is None else slots[key.regular[1]]
+            if mask is not None and not mask.all():
+                regular = mask if regular is None else regular & mask
+        takes_part = np.ones(count, np.bool_) if regular is None else regular.copy()
+        if self.hashed:
+            first = hash_keys([slots[probing] for _, probing in self.hashed]) >> np.uint64(64 - self.prefix_bits)
+            last = first
+        elif self.cells is not None:
+            low, high, asks = self._interval(self.cells, 0, slots, self.cell_reduction)
+            takes_part &= asks
+            first, last = low, high
+        else:
+            first = last = np.zeros(count, np.uint64)
+        if self.suffix is None:
+            none, asked = np.zeros((1, count), np.uint64), np.ones((1, count), np.bool_)
+            pieces = none, none, asked
+        else:
+            each = [self._interval(self.suffix, k, slots, self.reduction) for k in range(len(self.suffix.intervals))]
+            pieces = tuple(np.stack(columns) for columns in zip(*each, strict=True))  # type: ignore[assignment]
+        low, high, owner = _expanded(first, last, *pieces, takes_part, self.prefix_bits, self.reduction.bits)
+        low, high, owner = _in_order(low, high, owner)
+        if regular is None:
+            return Ranges(low, high, owner, None, None)
+        return Ranges(low, high, owner, batch.take(np.flatnonzero(regular)), batch.take(np.flatnonzero(~regular)))
+
+    def _interval(
+        self, key: RangeKey, number: int, slots: list[Array], reduction: Reduction
+    ) -> tuple[Words, Words, npt.NDArray[np.bool_]]:
+        """One interval's bounds for every probing tuple, reduced, and where it is not empty."""
+        low_slot, high_slot = key.intervals[number]
+        count = len(slots[0])
+        asks = np.ones(count, np.bool_)
+        low = None if low_slot is None else slots[low_slot]
+        high = None if high_slot is None else slots[high_slot]
+        if low is not None and key.width is not None:
+            low = lowered_by(low, self.widest.get(key.key, 0), self.float_bits.get(key.key))
+        if low is not None and high is not None:
+            asks &= low <= high
+        for number_ in (low_slot, high_slot):
+            valid = None if number_ is None else self.validity.get(number_)
+            if valid is not None:
+                asks &= slots[valid]
+        if self.exact:  # no stored key was cut off, so a range beyond the ends holds none
+            if low is not None and reduction.last < INT64_MAX:
+                asks &= low <= reduction.last
+            if high is not None and reduction.base > INT64_MIN:
+                asks &= high >= reduction.base
+        top = np.uint64((1 << reduction.bits) - 1)
+        return (
+            np.zeros(count, np.uint64) if low is None else reduction(low)[0],
+            np.full(count, top) if high is None else reduction(high)[0],
+            asks,
+        )
+
+
+def floats(bits: Array, width: int) -> Array:
+    """The doubles whose (or whose 32-bit form's) ordered bits these are."""
+    integer, real = (np.int32, np.float32) if width == 32 else (np.int64, np.float64)
+    raw = np.where(bits < 0, bits ^ np.iinfo(integer).max, bits).astype(integer, copy=False)
+    return raw.view(real).astype(np.float64)
+
+
+def lowered_by(values: Array, distance: float, float_bits: int | None) -> Array:
+    """values - distance or a little less, in the same domain."""
+    if float_bits is None:
+        return _integer_lowered(values, int(min(distance, INT64_MAX)))
+    from ..predicate.encode import ordered_bits
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        lower: Any = floats(values, float_bits) - distance
+        if float_bits == 32:
+            lower = lower.astype(np.float32)
+        lower = np.nextafter(lower, lower.dtype.type(-np.inf))
+    return ordered_bits(lower)
+
+
+@compiled
+def _integer_distance(low, high):  # type: ignore[no-untyped-def]
+    """high - low as a double that is not smaller; 0 where it is negative."""
+    out = np.empty(len(low), np.float64)
+    for i in range(len(low)):
+        a, b = np.int64(low[i]), np.int64(high[i])
+        distance = np.float64(np.uint64(b) - np.uint64(a))
+        out[i] = 0.0 if b < a else (distance if distance < 2.0**52 else distance * (1 + 2.0**-50))
+    return out
+
+
+@compiled
+def _integer_lowered(values, distance):  # type: ignore[no-untyped-def]
+    out = np.empty(len(values), np.int64)
+    for i in range(len(values)):
+        value = np.int64(values[i])
+        out[i] = np.int64(INT64_MIN) if value < np.int64(INT64_MIN) + distance else value - distance
+    return out
+
+
+@compiled
+def _expanded(first, last, lows, highs, asked, regular, prefix_bits, suffix_bits):  # type: ignore[no-untyped-def]
+    """Every probing tuple's ranges of words: for each cell of the prefix, its intervals of the suffix, disjoint."""
+    intervals, count = lows.shape
+    total = 0
+    for i in range(count):
+        cells = last[i] - first[i] + np.uint64(1)
+        total += regular[i] * (intervals * np.int64(cells) if cells <= MOST_CELLS else 1)
+    low, high = np.empty(total, np.uint64), np.empty(total, np.uint64)
+    owner = np.empty(total, np.int32)
+    prefix_shift = np.uint64(64 - prefix_bits)
+    suffix_shift = np.uint64(64 - prefix_bits - suffix_bits)
+    ones = (np.uint64(1) << suffix_shift) - np.uint64(1)
+    top = (np.uint64(1) << np.uint64(suffix_bits)) - np.uint64(1)
+    starts, ends = np.empty(intervals, np.uint64), np.empty(intervals, np.uint64)
+    n = 0
+    for i in range(count):
+        if not regular[i]:
+            continue
+        kept = 0
+        for k in range(intervals):
+            if asked[k, i]:
+                start, end = lows[k, i], highs[k, i]
+                at = kept
+                while at > 0 and starts[at - 1] > start:
+                    starts[at], ends[at] = starts[at - 1], ends[at - 1]
+                    at -= 1
+                starts[at], ends[at] = start, end
+                kept += 1
+        if kept == 0:
+            continue
+        merged = 0
+        for k in range(1, kept):
+            if starts[k] <= ends[merged]:
+                ends[merged] = max(ends[merged], ends[k])
+            else:
+                merged += 1
+                starts[merged], ends[merged] = starts[k], ends[k]
+        cells = last[i] - first[i] + np.uint64(1)
+        if cells > MOST_CELLS:
+            low[n] = first[i] << prefix_shift
+            high[n] = (last[i] << prefix_shift) | (top << suffix_shift) | ones
+            owner[n] = i
+            n += 1
+            continue
+        for c in range(np.int64(cells)):
+            front = np.uint64(0) if prefix_bits == 0 else (first[i] + np.uint64(c)) << prefix_shift
+            for k in range(merged + 1):
+                low[n] = front | (starts[k] << suffix_shift)
+                high[n] = front | (ends[k] << suffix_shift) | ones
+                owner[n] = i
+                n += 1
+    return low[:n], high[:n], owner[:n]
+
+
+def _in_order(low: Words, high: Words, owner: Array) -> tuple[Words, Words, npt.NDArray[np.int32]]:
+    """The ranges in ascending order of their lower bound, whose low bits are free to carry their number."""
+    if len(low) > 1 << PLACE_BITS:
+        order: Array = np.argsort(low, kind="stable")
+        return low[order], high[order], owner[order]
+    return _unpacked(sort_words(low | np.arange(len(low), dtype=np.uint64), PLACE_BITS), high, owner)
+
+
+@compiled
+def _unpacked(packed, high, owner):  # type: ignore[no-untyped-def]
+    mask = np.uint64((1 << PLACE_BITS) - 1)
+    new_high, new_owner = np.empty_like(high), np.empty_like(owner)
+    for i in range(len(packed)):
+        at = packed[i] & mask
+        packed[i] ^= at
+        new_high[i] = high[at]
+        new_owner[i] = owner[at]
+    return packed, new_high, new_owner

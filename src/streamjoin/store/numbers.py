@@ -1,0 +1,66 @@
+"""One integer per tuple of a subwindow (its row, its coordinate), kept only where they do not simply count up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..predicate.cache import compiled
+
+Integers = npt.NDArray[np.int64]
+
+
+class Numbers:
+    """Invariant: either `array` holds the integers, or the one at each place is `first + place`."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._count = 0
+        self.first = 0
+        self.array: Integers | None = None
+        self.lowest = np.iinfo(np.int64).max
+        self.highest = np.iinfo(np.int64).min
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self.array is None else self.array.nbytes
+
+    def append(self, values: Integers) -> None:
+        count = len(values)
+        if not count:
+            return
+        if not self._count:
+            self.first = int(values[0])
+        start, end = self._count, self._count + count
+        lowest, highest, counts_up = _summary(values)
+        follows = int(values[0]) == self.first + start and counts_up
+        if self.array is None and not follows:
+            array = np.empty(self._capacity, np.int64)
+            array[:start] = np.arange(self.first, self.first + start)
+            self.array = array
+        if self.array is not None:
+            self.array[start:end] = values
+        self._count = end
+        self.lowest, self.highest = min(self.lowest, int(lowest)), max(self.highest, int(highest))
+
+    def slice(self, start: int, stop: int) -> Integers:
+        if self.array is None:
+            return np.arange(self.first + start, self.first + stop)
+        return self.array[start:stop]
+
+    def take(self, places: npt.NDArray[Any]) -> Integers:
+        return self.first + places.astype(np.int64) if self.array is None else self.array[places]
+
+
+@compiled
+def _summary(values):  # type: ignore[no-untyped-def]
+    """The smallest, the largest, and whether each is one more than the one before."""
+    lowest = highest = values[0]
+    counts_up = True
+    for i in range(1, len(values)):
+        counts_up &= values[i] - values[i - 1] == 1
+        lowest = min(lowest, values[i])
+        highest = max(highest, values[i])
+    return lowest, highest, counts_up

@@ -1,0 +1,115 @@
+"""One side's window as a topology sees it: a chain of subwindows, and the choice of the index for each new one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..predicate.expr import Side
+from ..predicate.lower import Lowered
+from .advice import Advice, Advisor
+from .batch import Batch, PairSink, Probing
+from .bi_sort import BiSort, RunAll
+from .chain import LARGEST, Chain, Index
+from .choice import SideKeys
+from .hash import HashIndex
+from .keyspace import PLACE_BITS, KeySpace
+from .ordered import OrderedIndex
+from .rap_table import RapTable
+from .scan import ScanIndex
+from .subwindow import StoredSide
+from .wib_tree import WibTree
+from .words import WordIndex
+
+LARGEST_SCAN = 1 << 18
+
+
+class Window:
+    """`index` is the name of an index, or "auto"."""
+
+    def __init__(self, lowered: Lowered, side: Side, index: str, run_all: RunAll) -> None:
+        self._stored = StoredSide(lowered, side)
+        self._keys = SideKeys(lowered, side)
+        self._advisor = Advisor(index, bool(lowered.hash_slots), self._keys)
+        self._run_all = run_all
+        self._advice: Advice | None = None
+        scans = not self._keys.usable or index == "scan"
+        self._chain = Chain(self._create, LARGEST_SCAN if scans else LARGEST)
+
+    def insert(self, batch: Batch) -> None:
+        self._keys.observe_stored(batch)
+        self._advisor.inserted(len(batch))
+        self._chain.insert(batch)
+
+    def expect(self, batch: Batch) -> None:
+        """This batch of the other side is about to probe."""
+        self._keys.observe_probing(batch)
+
+    def index_early(self) -> None:
+        """Index what was inserted, if it is known by now how it will be probed."""
+        if self._keys.is_informed:
+            self._chain.prepare()
+
+    def prepare(self) -> None:
+        self._chain.prepare()
+
+    def probe(self, batch: Batch, sink: PairSink) -> Iterator[int]:
+        """Find pairs; gives the comparisons made so far each time the sink has been filled further."""
+        if not len(batch):
+            return
+        yield from self._chain.probe(Probing(batch), sink)
+
+    def expire(self, floor: int) -> int:
+        """Release what lies below; returns how many subwindows that were."""
+        return self._chain.expire(floor)
+
+    @property
+    def count(self) -> int:
+        return self._chain.count
+
+    @property
+    def created(self) -> int:
+        return self._chain.created
+
+    @property
+    def nbytes(self) -> int:
+        return self._chain.nbytes
+
+    @property
+    def first_row(self) -> int | None:
+        return self._chain.first_row
+
+    def _create(self, capacity: int, window: int, previous: Index | None) -> Index:
+        advice = self._advisor.advise(window, previous)
+        self._advice = advice
+        if advice.index == "scan":
+            return ScanIndex(capacity, self._stored)
+        if advice.index == "hash":
+            return HashIndex(capacity, self._stored)
+
+        def make_words(capacity: int, space: KeySpace) -> WordIndex:
+            if advice.index == "rap-table":
+                before = previous.words if isinstance(previous, OrderedIndex) and previous.space is space else None
+                return RapTable(capacity, PLACE_BITS, before if isinstance(before, RapTable) else None)
+            if advice.index == "wib-tree":
+                return WibTree(capacity, PLACE_BITS)
+            return BiSort(capacity, PLACE_BITS, self._run_all)
+
+        floor = None if previous is None else previous.highest
+        return OrderedIndex(capacity, self._stored, self._keys, advice.index, make_words, window, floor)
+
+    def figures(self) -> dict[str, Any]:
+        """What holds the window, on which keys, and why."""
+        kinds: dict[str, int] = {}
+        for subwindow in self._chain.subwindows:
+            kinds[subwindow.name] = kinds.get(subwindow.name, 0) + 1
+        newest = self._chain.subwindows[-1] if self._chain.subwindows else None
+        key = newest.space.why if isinstance(newest, OrderedIndex) and newest.space is not None else None
+        return {
+            "index": self._advisor.name if newest is None else newest.name,
+            "why": self._advisor.why if self._advice is None else self._advice.why,
+            "key": key,
+            "subwindows": kinds,
+            "bytes": self.nbytes,
+            "newest": {} if newest is None else newest.figures(),
+        }

@@ -1,0 +1,128 @@
+"""PanJoin (section III-A): a manager and workers over two chains of subwindows.
+
+The paper's five steps, on threads instead of machines:
+1. *collecting*: the engine gathers pushed tuples into batches (`flow.collector`);
+2. *preprocessing*: the manager cuts a batch into parts and says what has to be done: create, insert, probe, expire;
+3. *sending*: commands go onto one list that all workers, the manager included, take from (`flow.crew`);
+4. *processing*: a part is sorted by key and probes every subwindow of the other side, while another worker sorts the
+   batch into the newest subwindow of its own side;
+5. *feedback*: each part's pairs go back to the manager, in the order of the parts, a bounded number at a time.
+
+The paper divides a subwindow's probing by partitions; dividing the batch instead lets sorting run in parallel too,
+and keeps workers busy however the keys are skewed. Insertions and probes of one chain never overlap.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ..flow.crew import Crew
+from ..predicate.expr import SIDES, Side, other
+from ..store import Batch, PairSink, Window
+from ..store.batch import Decide
+from . import Pairs
+
+ALONE = 1024
+"""A batch of fewer tuples is not worth a second thread."""
+PARTS_PER_WORKER = 2
+
+
+class _Part:
+    """A probe command: a part of a batch on its way through the other side's window."""
+
+    def __init__(self, side: Side, batch: Batch, window: Window, sink: PairSink) -> None:
+        self._sink = sink
+        self._steps = window.probe(batch, sink)
+        self.comparisons = 0
+        self.done = False
+
+    def run(self) -> Pairs:
+        """Go on until all is found, or as much as may be kept at once."""
+        for compared in self._steps:
+            self.comparisons += compared
+            if self._sink.is_full:
+                return self._sink.take()
+        self.done = True
+        return self._sink.take()
+
+
+class PanJoin:
+    """`windows` hold both sides' tuples; `decide` settles what kernels leave open."""
+
+    def __init__(self, windows: Mapping[Side, Window], decide: Decide, crew: Crew) -> None:
+        self._windows = windows
+        self._decide = decide
+        self._crew = crew
+        self._commands: Counter[str] = Counter()
+        self.comparisons = 0
+
+    def step(self, batches: Mapping[Side, Batch]) -> Iterator[Pairs]:
+        batches = {side: batch for side, batch in batches.items() if len(batch)}
+        for side, batch in batches.items():
+            self._windows[other(side)].expect(batch)
+        probes = [(side, part) for side, batch in batches.items() for part in self._parts(batch)]
+        self._commands.update(insert=len(batches), probe=len(probes))
+        if len(batches) == 1:
+            ((side, batch),) = batches.items()
+            self._windows[other(side)].prepare()
+            yield from self._process([lambda: self._insert(side, batch)], probes)
+        else:
+            self._crew.run([lambda s=s, b=b: self._insert(s, b) for s, b in batches.items()])  # type: ignore[misc]
+            for side in SIDES:
+                self._windows[side].prepare()
+            yield from self._process([], probes)
+
+    def _parts(self, batch: Batch) -> list[Batch]:
+        if len(batch) < ALONE or self._crew.workers == 1:
+            return batch.parts()
+        return batch.parts(-(-len(batch) // (PARTS_PER_WORKER * self._crew.workers)))
+
+    def _insert(self, side: Side, batch: Batch) -> None:
+        self._windows[side].insert(batch)
+        self._windows[side].index_early()
+
+    def _process(self, inserts: list[Callable[[], None]], probes: list[tuple[Side, Batch]]) -> Iterator[Pairs]:
+        """Insert, and run the probes a few at a time, so that only a few can hold pairs."""
+        waiting = [
+            _Part(side, part, self._windows[other(side)], PairSink(self._decide, left_probes=side == "left"))
+            for side, part in probes
+        ]
+        at_once = 2 * PARTS_PER_WORKER * self._crew.workers
+        while inserts or waiting:
+            now = waiting[:at_once]
+            found = self._crew.run([*inserts, *(part.run for part in now)])
+            yield from (pairs for pairs in found[len(inserts) :] if pairs is not None)
+            inserts = []
+            waiting = [part for part in now if not part.done] + waiting[at_once:]
+            for part in now:
+                self.comparisons += part.comparisons
+                part.comparisons = 0
+
+    def expire(self, side: Side, floor: int) -> None:
+        self._commands["expire"] += self._windows[side].expire(floor)
+
+    def occupancy(self, side: Side) -> int:
+        return self._windows[side].count
+
+    def first_row(self, side: Side) -> int | None:
+        return self._windows[side].first_row
+
+    def indexes(self) -> dict[Side, dict[str, Any]]:
+        return {side: window.figures() for side, window in self._windows.items()}
+
+    def workers(self) -> list[dict[str, Any]]:
+        """The windows are shared: the first entry has the counts, each has the seconds its thread was busy."""
+        shared = {
+            "comparisons": self.comparisons,
+            "left_window": self.occupancy("left"),
+            "right_window": self.occupancy("right"),
+            "bytes": sum(window.nbytes for window in self._windows.values()),
+            "commands": {**self._commands, "create": sum(window.created for window in self._windows.values())},
+        }
+        busy = list(self._crew.busy.values()) or [0.0]
+        return [{"worker": n, "busy_s": s, **(shared if not n else {})} for n, s in enumerate(busy)]
+
+    def close(self) -> None:
+        self._crew.close()

@@ -1,0 +1,22 @@
+"""Small streams must reach every corner: structures that serve thousands of tuples are made to serve a handful."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamjoin.store import batch, bi_sort, chain, ordered
+from streamjoin.topology import pan
+
+
+@pytest.fixture(autouse=True)
+def small_structures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short tails, subwindows of a few tuples, batches cut into small parts. Long streams keep the real sizes."""
+    if "test_long" in request.module.__name__:
+        return
+    monkeypatch.setattr(ordered, "TAIL", 3)
+    monkeypatch.setattr(ordered, "BELATED", 5)
+    monkeypatch.setattr(chain, "SMALLEST", 16)
+    monkeypatch.setattr(batch, "LARGEST_PART", 50)
+    monkeypatch.setattr(batch, "QUOTA", 20)
+    monkeypatch.setattr(bi_sort, "PIECE", 16)
+    monkeypatch.setattr(pan, "ALONE", 8)
