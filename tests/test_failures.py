@@ -13,7 +13,7 @@ import pytest
 
 import streamjoin as sj
 from conformance import interpreted
-from streamjoin import TimeWindow, arrow, explain
+from streamjoin import TimeWindow, explain, payload
 from streamjoin.predicate import kernels, plan_for
 from streamjoin.predicate.evaluate import is_true, table_rows
 
@@ -378,15 +378,15 @@ def test_a_poll_that_fails_loses_nothing(order: str, last: str, failing: int, mo
     with opened(order=order) as join:
         join.push_left(rows([1, 2, 3], [1, 2, 3]))
         join.push_right(rows([1, 2, 3], [1, 2, 3]))
-        calls, take = itertools.count(1), arrow.Payload.take
+        calls, take = itertools.count(1), payload.Payload.take
 
-        def sometimes(self: arrow.Payload, *args: Any, **kwargs: Any) -> pa.Table:
+        def sometimes(self: payload.Payload, *args: Any, **kwargs: Any) -> pa.Table:
             if next(calls) == failing:
                 raise MemoryError("no room for the rows")
             return take(self, *args, **kwargs)
 
         with monkeypatch.context() as patch:
-            patch.setattr(arrow.Payload, "take", sometimes)
+            patch.setattr(payload.Payload, "take", sometimes)
             with pytest.raises((MemoryError, sj.StreamJoinError)):
                 getattr(join, last)()
             assert join.metrics()["pending"] == 3

@@ -1,9 +1,8 @@
-"""Arrow at the door: anything with the PyCapsule interface in, checked tables out; payload kept without copies."""
+"""Arrow at the door: anything with the PyCapsule interface in, checked tables out."""
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from itertools import pairwise
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .errors import ArgumentError, DataError, SchemaError
-from .growing import GrowingArray
 from .window import NANOSECONDS_PER_TICK, time_unit
-
-SMALL_BATCH, MERGED_BATCHES, MERGED_ROWS = 64, 64, 4096
-"""Batches of under 64 rows are merged, 64 at a time, into batches of some thousand rows: the overhead of an Arrow
-batch would outweigh them. Larger batches are kept as they came."""
 
 
 def as_schema(data: Any, argument: str) -> pa.Schema:
@@ -115,7 +109,7 @@ def decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """A dictionary-encoded column as its values; Arrow cannot decode a dictionary of text views by itself."""
     if not pa.types.is_dictionary(column.type):
         return column
-    return _dictionary(column, _takeable(column.type.value_type)).cast(_takeable(column.type.value_type))
+    return _dictionary(column, takeable_type(column.type.value_type)).cast(takeable_type(column.type.value_type))
 
 
 def _dictionary(column: pa.Array | pa.ChunkedArray, values: pa.DataType) -> pa.Array | pa.ChunkedArray:
@@ -128,7 +122,7 @@ def _dictionary(column: pa.Array | pa.ChunkedArray, values: pa.DataType) -> pa.A
 
 def takeable(table: pa.Table) -> pa.Table:
     """The table with its columns in layouts that Arrow can take rows from: no views, no run-ends."""
-    types = [_takeable(type_) for type_ in table.schema.types]
+    types = [takeable_type(type_) for type_ in table.schema.types]
     return table if types == table.schema.types else _converted(table, types)
 
 
@@ -137,25 +131,25 @@ def restored(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return table if table.schema.types == schema.types else _converted(table, schema.types)
 
 
-def _takeable(type_: pa.DataType) -> pa.DataType:
+def takeable_type(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_string_view(type_):
         return pa.large_string()
     if pa.types.is_binary_view(type_):
         return pa.large_binary()
     if pa.types.is_run_end_encoded(type_):
-        return _takeable(type_.value_type)
+        return takeable_type(type_.value_type)
     if pa.types.is_dictionary(type_):
-        return pa.dictionary(type_.index_type, _takeable(type_.value_type), type_.ordered)
+        return pa.dictionary(type_.index_type, takeable_type(type_.value_type), type_.ordered)
     if pa.types.is_list(type_):
-        return pa.list_(type_.value_field.with_type(_takeable(type_.value_type)))
+        return pa.list_(type_.value_field.with_type(takeable_type(type_.value_type)))
     if pa.types.is_large_list(type_):
-        return pa.large_list(type_.value_field.with_type(_takeable(type_.value_type)))
+        return pa.large_list(type_.value_field.with_type(takeable_type(type_.value_type)))
     if pa.types.is_fixed_size_list(type_):
-        return pa.list_(type_.value_field.with_type(_takeable(type_.value_type)), type_.list_size)
+        return pa.list_(type_.value_field.with_type(takeable_type(type_.value_type)), type_.list_size)
     if pa.types.is_map(type_):
-        return pa.map_(_takeable(type_.key_type), _takeable(type_.item_type), type_.keys_sorted)
+        return pa.map_(takeable_type(type_.key_type), takeable_type(type_.item_type), type_.keys_sorted)
     if pa.types.is_struct(type_):
-        return pa.struct([field.with_type(_takeable(field.type)) for field in type_])
+        return pa.struct([field.with_type(takeable_type(field.type)) for field in type_])
     return type_
 
 
@@ -221,88 +215,3 @@ def result_schema(left: pa.Schema, right: pa.Schema, how: str) -> pa.Schema:
         new = field.with_name(name)
         fields.append(new.with_nullable(True) if right_outer else new)
     return pa.schema(fields)
-
-
-class Payload:
-    """All columns of a stream's rows, by row number, for as long as they can still be part of a result.
-
-    Rows are appended in arrival order and keep their number for ever; whole batches are dropped from the front.
-    """
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self.schema = schema
-        self._tables: deque[pa.Table] = deque()
-        self._starts = GrowingArray()
-        self._small = 0
-        self.end = 0
-
-    @property
-    def rows(self) -> int:
-        return self.end - int(self._starts.view[0]) if len(self._starts) else 0
-
-    def append(self, table: pa.Table) -> None:
-        if not table.num_rows:
-            return
-        self._tables.append(takeable(table))
-        self._starts.append(self.end)
-        self.end += table.num_rows
-        self._small = self._small + 1 if table.num_rows < SMALL_BATCH else 0
-        if self._small == MERGED_BATCHES:
-            self._merge_small()
-
-    def _merge_small(self) -> None:
-        """The newest small batches as one contiguous batch, together with merged ones that are no larger."""
-        count = self._small
-        rows = sum(self._tables[-k].num_rows for k in range(1, count + 1))
-        while count < len(self._tables) and self._tables[-count - 1].num_rows <= min(rows, MERGED_ROWS):
-            count += 1
-            rows += self._tables[-count].num_rows
-        self._small = 0
-        try:
-            merged = pa.concat_tables([self._tables[-k] for k in range(count, 0, -1)]).combine_chunks()
-        except pa.ArrowException:  # dictionaries that do not fit into one: they stay apart
-            return
-        for _ in range(count):
-            self._tables.pop()
-        self._tables.append(merged)
-        self._starts.drop_back(count)
-        self._starts.append(self.end - rows)
-
-    def release(self, floor: int) -> None:
-        """Forget the batches that lie wholly below row number `floor`."""
-        gone = int(np.searchsorted(self._starts.view, floor, side="right")) - 1
-        gone = len(self._tables) if floor >= self.end else max(gone, 0)
-        for _ in range(gone):
-            self._tables.popleft()
-        self._starts.drop_front(gone)
-        self._small = min(self._small, len(self._tables))
-
-    def take(self, rows: npt.NDArray[np.int64], columns: list[str] | None = None) -> pa.Table:
-        """The given rows, in the given order; row number -1 gives NULLs."""
-        schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
-        present = rows[rows >= 0]
-        if not len(present):
-            fields = [pa.field(field.name, _takeable(field.type)) for field in schema]
-            nulls = [pa.nulls(len(rows), field.type) for field in fields]
-            return restored(pa.Table.from_arrays(nulls, schema=pa.schema(fields)), schema)
-        absent = rows < 0
-        starts = self._starts.view
-        batch = np.searchsorted(starts, rows, side="right") - 1
-        batch[absent] = batch[~absent][0]
-        used, inverse = np.unique(batch, return_inverse=True)
-        places = rows - starts[batch]
-        tables = [self._tables[i] if columns is None else self._tables[i].select(columns) for i in used]
-        if len(used) == 1:
-            table = tables[0]
-        else:
-            # Rows of each batch first, then their order: Arrow would join whole batches to take from several at once.
-            order = np.argsort(inverse, kind="stable")
-            cuts = np.searchsorted(inverse[order], np.arange(len(used) + 1))
-            table = pa.concat_tables(
-                part.take(pa.array(np.where(absent[mine], 0, places[mine])))
-                for part, mine in zip(tables, (order[a:b] for a, b in pairwise(cuts)), strict=True)
-            )
-            places = np.empty(len(rows), np.int64)
-            places[order] = np.arange(len(rows))
-        indices = pa.array(places, mask=absent) if absent.any() else pa.array(places)
-        return restored(table.take(indices), schema)

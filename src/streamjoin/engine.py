@@ -20,7 +20,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .arrow import (
-    Payload,
     as_schema,
     as_table,
     conform,
@@ -51,6 +50,7 @@ from .options import (
     Order,
     check_options,
 )
+from .payload import Payload
 from .predicate import Predicate, not_too_deep, plan_for
 from .predicate.cache import cache_directory
 from .predicate.expr import SIDES, Column, Side, walk
@@ -122,6 +122,8 @@ class WindowJoin:
         )  # fmt: skip
         self.plan = plan
         read = {(n.side, n.name) for n in walk(plan.predicate) if isinstance(n, Column)}
+        self._needs_payload = bool(self._lowered.recheck or self._lowered.recheck_long_text)
+        """Whether the join itself looks at columns; else rows need to be in their places only for the results."""
         self._texts: dict[Side, list[str]] = {
             side: [field.name for field in schemas[side] if (side, field.name) in read and is_text(field.type)]
             for side in SIDES
@@ -139,13 +141,14 @@ class WindowJoin:
     def _reset(self, schemas: dict[Side, pa.Schema]) -> None:
         """Everything that holds tuples, empty."""
         options = self.options
-        self._payload: dict[Side, Payload] = {side: Payload(schemas[side]) for side in SIDES}
+        crew = Crew(options.workers if options.algorithm == "panjoin" else 1)
+        self._payload: dict[Side, Payload] = {side: Payload(schemas[side], crew.run) for side in SIDES}
         self._progress = Progress(options.lateness)
         self._push_order = PushOrder()
         front = InOrder if options.needs_order else AsFound
         self._front: Front = front(options.windows, self._progress)
         self._recheck = Recheck(self._lowered, lambda side, rows, names: self._payload[side].take(rows, names))
-        self._topology = make_topology(options, self._lowered, self._recheck)
+        self._topology = make_topology(options, self._lowered, self._recheck, crew)
         self._collector = Collector(self._front.together)
         self._queue: deque[Step] = deque()
         self._work: Iterator[Pairs] | None = None
@@ -289,6 +292,7 @@ class WindowJoin:
         table = conform(as_table(batch, argument), payload.schema, argument)
         if not table.num_rows:
             return
+        payload.check(table, argument)
         time = self._time_of(side, table, argument)
         slots = self._slots(side, table, argument)
         live = np.ones(table.num_rows, np.bool_) if slots.live is None else slots.live
@@ -305,6 +309,8 @@ class WindowJoin:
             if time is None:
                 self._push_order.push(side, payload.end, table.num_rows)
             payload.append(table)
+            if self._needs_payload:
+                payload.settle()
             self._counts[side]["in"] += table.num_rows
             if late is not None:
                 self._counts[side]["in"] += late.num_rows
@@ -366,7 +372,8 @@ class WindowJoin:
                 return False
             step = self._queue.popleft()
             self._results.begin(step)
-            self._work = self._topology.step(step.batches)
+            chores = [] if self._needs_payload else [self._payload[side].settle for side in SIDES]
+            self._work = self._topology.step(step.batches, chores)
         for left, right in self._work:
             for pair in zip(left, right, strict=True):
                 self._results.add(*pair)
@@ -439,8 +446,7 @@ def _rows_where(table: pa.Table, mask: npt.NDArray[np.bool_]) -> pa.Table:
     return restored(takeable(table).take(pa.array(np.flatnonzero(mask))), table.schema)
 
 
-def make_topology(options: Options, lowered: Lowered, decide: Decide) -> Topology:
+def make_topology(options: Options, lowered: Lowered, decide: Decide, crew: Crew) -> Topology:
     """The algorithm and index that the options name."""
-    crew = Crew(options.workers if options.algorithm == "panjoin" else 1)
     windows = {side: Window(lowered, side, options.index, crew.run) for side in SIDES}
     return PanJoin(windows, decide, crew) if options.algorithm == "panjoin" else ThreeStep(windows, decide)

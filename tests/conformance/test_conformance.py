@@ -15,6 +15,7 @@ from .cases import CASES
 from .engines import ENGINES, HOWS, ORDERS, SIZES, WINDOWS, Engine, Windows
 from .harness import Case, Pair, check, expected, numbered, run
 
+THOROUGH = [next(e for e in ENGINES if e.algorithm == name) for name in dict.fromkeys(e.algorithm for e in ENGINES)]
 BY_NAME = {case.name: case for case in CASES}
 
 
@@ -39,15 +40,19 @@ def runnable() -> list:
 def test_case(case: Case, engine: Engine) -> None:
     """All windows and orders; batch sizes and, over cases about values, kinds of join take turns.
 
-    Sorted results come in one sequence whatever the batches were.
+    Sorted results come in one sequence whatever the batches were. Windows and orders do not know of indexes, so all
+    their combinations are tried with the first engine of each algorithm, and with the others each window in one order.
     """
-    turn = CASES.index(case)
-    for window, order in product(WINDOWS, ORDERS):
+    turn = offset = CASES.index(case) + ENGINES.index(engine)
+    thorough = engine in THOROUGH
+    for number, (window, order) in enumerate(product(WINDOWS, ORDERS)):
+        if not thorough and (offset + number + number // 3) % 3:
+            continue
         for _ in range(2 if case.is_about_streams else 1):
             turn += 1
             judge(case, engine, window, order, "inner", turn)
-    for window in WINDOWS:
-        for how in HOWS[1:] if case.is_about_streams else [HOWS[1 + turn % 5]]:
+    for window in WINDOWS if thorough else list(WINDOWS)[offset % 3 :: 3]:
+        for how in HOWS[1:] if case.is_about_streams and thorough else [HOWS[1 + turn % 5]]:
             turn += 1
             judge(case, engine, window, ORDERS[turn % 3], how, turn // 3)
 

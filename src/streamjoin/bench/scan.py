@@ -32,7 +32,7 @@ from ..predicate import Predicate, plan_for
 from ..predicate.expr import SIDES, Side, other
 from ..predicate.lower import Lowered, lower
 from ..predicate.vector import Frame
-from ..store import Batch, PairSink, Window
+from ..store import Batch, PairSink, Probing, Window
 from .baselines import Array, Cpp, Pairs, numpy_join
 
 SQL = "l.x BETWEEN r.a - 10 AND r.a + 10 AND l.y BETWEEN r.b - 10. AND r.b + 10."
@@ -102,7 +102,7 @@ class Scan:
 
     def __call__(self, probes: Columns) -> Pairs:
         sink = PairSink(left_probes=True)  # the kernels decide these predicates alone
-        for _ in self._window.probe(self._batch(other(self._stored), probes), sink):
+        for _ in self._window.probe(Probing(self._batch(other(self._stored), probes)), sink):
             pass
         probing, found = sink.take()
         return np.concatenate([np.empty(0, np.int64), *probing]), np.concatenate([np.empty(0, np.int64), *found])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, TypeVar
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -25,14 +27,18 @@ class Crew:
 
     def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         """The tasks' results, in their order."""
-        if self._pool is None or len(tasks) < 2:
-            started = time.perf_counter()
-            results = [task() for task in tasks]
-            self._note(started)
-            return results
-        return _Shared(self, tasks).run(self._pool)
+        with self.sharing([], alone=len(tasks) < 2) as shared:
+            return shared.run(tasks)
 
-    def _note(self, started: float) -> None:
+    @contextmanager
+    def sharing(self, early: Sequence[Callable[[], Any]], *, alone: bool = False) -> Iterator[Shared]:
+        """Begin with some tasks while the caller prepares others. `alone`: not worth waking anybody."""
+        shared = Shared(self, None if alone else self._pool)
+        shared.add(early)
+        yield shared
+        shared.run([])
+
+    def note(self, started: float) -> None:
         thread = threading.get_ident()
         self.busy[thread] = self.busy.get(thread, 0.0) + time.perf_counter() - started
 
@@ -41,45 +47,63 @@ class Crew:
             self._pool.shutdown(wait=True)
 
 
-class _Shared(Generic[T]):
-    """One call of `run`: threads take the next task until none is left."""
+class Shared:
+    """A list of tasks that threads take the next one from until none is left."""
 
-    def __init__(self, crew: Crew, tasks: Sequence[Callable[[], T]]) -> None:
-        self._crew = crew
-        self._tasks = tasks
+    def __init__(self, crew: Crew, pool: ThreadPoolExecutor | None) -> None:
+        self._crew, self._pool = crew, pool
         self._lock = threading.Lock()
-        self._next = 0
-        self._unfinished = len(tasks)
-        self._done = threading.Event()
-        self._results: list[T] = [None] * len(tasks)  # type: ignore[list-item]
+        self._tasks: deque[tuple[list[Any], int, Callable[[], Any]]] = deque()
+        self._running = 0
+        self._idle = threading.Condition(self._lock)
+        self._helpers = 0
         self._error: BaseException | None = None
 
-    def run(self, pool: ThreadPoolExecutor) -> list[T]:
-        for _ in range(min(self._crew.workers, len(self._tasks)) - 1):
-            pool.submit(self._work)
+    def add(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        """Put tasks on the list; the result fills up as they are done."""
+        results: list[Any] = [None] * len(tasks)
+        with self._lock:
+            self._tasks.extend((results, number, task) for number, task in enumerate(tasks))
+            wanted = min(self._crew.workers - 1 - self._helpers, len(self._tasks)) if self._pool is not None else 0
+            self._helpers += max(wanted, 0)
+        for _ in range(wanted):
+            assert self._pool is not None
+            self._pool.submit(self._help)
+        return results
+
+    def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        """Put tasks on the list and work until everything on it is done; the first error is raised."""
+        results = self.add(tasks)
         self._work()
-        self._done.wait()
+        with self._idle:
+            while self._running:
+                self._idle.wait()
         if self._error is not None:
             raise self._error
-        return self._results
+        return results
+
+    def _help(self) -> None:
+        self._work()
+        with self._lock:
+            self._helpers -= 1
 
     def _work(self) -> None:
         started = time.perf_counter()
         worked = False
         while True:
             with self._lock:
-                number = self._next
-                if number == len(self._tasks):
+                if not self._tasks:
                     break
-                self._next += 1
+                results, number, task = self._tasks.popleft()
+                self._running += 1
             worked = True
             try:
-                self._results[number] = self._tasks[number]()
+                results[number] = task()
             except BaseException as error:
                 self._error = self._error or error
-            with self._lock:
-                self._unfinished -= 1
-                if not self._unfinished:
-                    self._done.set()
+            with self._idle:
+                self._running -= 1
+                if not self._running:
+                    self._idle.notify_all()
         if worked:
-            self._crew._note(started)
+            self._crew.note(started)

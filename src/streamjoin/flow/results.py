@@ -89,7 +89,6 @@ class Results:
         self._open: dict[Side, OpenTuples] = {side: OpenTuples() for side in SIDES if outer[side]}
         self._held = RunBuffer()  # sorted results that an unmatched row may still have to precede
         self._ready: list[tuple[Rows, Rows]] = []
-        self._first: dict[Side, int] = {"left": _LAST, "right": _LAST}
         self._count = 0
         self._of_step: list[tuple[Rows, Rows]] = []
         self._earliest_open: int | None = None
@@ -169,13 +168,6 @@ class Results:
         if len(left):
             self._ready.append((left, right))
             self._count += len(left)
-            self._note(left, right)
-
-    def _note(self, left: Rows, right: Rows) -> None:
-        for side, rows in (("left", left), ("right", right)):
-            present = rows[rows >= 0]
-            if len(present):
-                self._first[side] = min(self._first[side], int(present.min()))  # type: ignore[index]
 
     def ready(self) -> tuple[Rows, Rows]:
         """All results that are ready, as row numbers of both sides; NONE where there is no partner."""
@@ -187,13 +179,14 @@ class Results:
     def clear(self) -> None:
         """The results of the last `ready` have reached the reader."""
         self._ready, self._count = [], 0
-        self._first = {"left": _LAST, "right": _LAST}
 
     def first_row(self, side: Side) -> int | None:
         """The smallest row number that is still needed here."""
         held = self._held.smallest(1 if side == "left" else 2)
         opened = self._open[side].first_row() if side in self._open else None
-        rows = (self._first[side], held, opened)
+        ready = (pair[side == "right"] for pair in self._ready)
+        waiting = [int(rows.min(where=rows >= 0, initial=_LAST)) for rows in ready]
+        rows = (*waiting, held, opened)
         return min((row for row in rows if row is not None and row != _LAST), default=None)
 
     def forget(self, side: Side, row: int) -> None:

@@ -275,16 +275,17 @@ def hash_probe({text.parameters("coordinate", "heads", "following", "hashes")}, 
 
 
 def check_source(lowered: Lowered, stored: Side) -> str:
-    """Candidate pairs (places of a probing and of a stored tuple) that an index gave: keep those that match."""
+    """Candidates that an index gave (the number of a range, whose `owner` is the probing tuple, and the place of a
+    stored tuple): keep those that match, as pairs of places."""
     text = _Text(lowered, stored)
     ahead = "".join(f"        prefetch(s{k}, ahead)\n" for k in text.stored_slots)
     return f"""{_HEADER}
 @njit(nogil=True, cache=True, error_model="numpy")
-def check({text.parameters("count")}, out_probe, out_stored):
+def check({text.parameters("count")}, owner, out_probe, out_stored):
     kept = 0
 {text.views(4, "")}    for c in range(count):
         ahead = np.int64(out_stored[min(c + 16, count - 1)])
-{ahead}        i, j = out_probe[c], out_stored[c]
+{ahead}        i, j = owner[out_probe[c]], out_stored[c]
 {text.load("i", "i", 8)}{text.lines("i", 8)}        out_probe[kept] = i
         out_stored[kept] = j
         kept += {text.lane(lowered.condition, "i")}

@@ -42,7 +42,7 @@ class RangeKey:
     exact: bool = False
     """Whether a key in an interval is all that `sources` ask for."""
     decides: bool = False
-    """Whether it is all that the whole predicate asks for."""
+    """Whether it is all that the whole predicate asks for; with a `width`, where that is the same for all tuples."""
     sources: tuple[Expr, ...] = ()
     expr: Expr | None = None
 

@@ -123,7 +123,8 @@ def lower(plan: Plan) -> Lowered:
         keys = range_keys(plan, emitter, side)
         sure = not lowered.recheck and not lowered.recheck_long_text
         lowered.range_keys[side] = tuple(
-            replace(key, decides=sure and key.exact and set(plan.pair) <= set(key.sources)) for key in keys
+            replace(key, decides=sure and (key.exact or key.width is not None) and set(plan.pair) <= set(key.sources))
+            for key in keys
         )
     texts = " ".join([*lowered.lines, lowered.condition])
     for side in SIDES:

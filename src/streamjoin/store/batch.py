@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from .numbers import Numbers
+from .numbers import Numbers, taken
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
@@ -70,7 +71,7 @@ Decide = Callable[[Rows, Rows], npt.NDArray[np.bool_] | None]
 
 
 class Probing:
-    """A batch on its way through a chain, and what is computed from it once for all subwindows.
+    """A batch on its way through a chain, or a share of it, and what is computed once for all subwindows and shares.
 
     Its tuples' windows begin from `earliest` to `latest_low` and end from `earliest_high` to `latest`.
     """
@@ -80,12 +81,28 @@ class Probing:
         least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
         self.earliest, self.latest_low = int(batch.low.min(initial=most)), int(batch.low.max(initial=least))
         self.earliest_high, self.latest = int(batch.high.min(initial=most)), int(batch.high.max(initial=least))
+        self._number, self._shares = 0, 1
         self._known: dict[Any, Any] = {}
+
+    def split(self, shares: int) -> list[Probing]:
+        """Shares of the work that together do all of it. What is known already, all of them know."""
+        found = [copy(self) for _ in range(shares)]
+        for number, share in enumerate(found):
+            share._number, share._shares = number, shares
+        return found
 
     def once(self, key: Any, compute: Callable[[], Any]) -> Any:
         if key not in self._known:
             self._known[key] = compute()
         return self._known[key]
+
+    def share(self, count: int) -> slice:
+        """Which of `count` things that the shares divide among them this one has to do."""
+        return slice(count * self._number // self._shares, count * (self._number + 1) // self._shares)
+
+    def mine(self, batch: Batch) -> Batch:
+        """This share's part of a batch."""
+        return batch if self._shares == 1 else batch._select(self.share(len(batch)))
 
 
 class PairSink:
@@ -121,11 +138,14 @@ class PairSink:
 
     def drain(self, count: int, probing_rows: Rows, stored_rows: Numbers) -> None:
         """Turn the first `count` buffered places into row numbers."""
-        if not count:
+        if count:
+            probe_places, stored_places = self.buffers
+            self.add(taken(0, probing_rows, probe_places[:count]), stored_rows.take(stored_places[:count]))
+
+    def add(self, probing: Rows, stored: Rows) -> None:
+        """Take in candidate pairs of row numbers; those that kernels could not decide are decided here."""
+        if not len(probing):
             return
-        probe_places, stored_places = self.buffers
-        probing = probing_rows[probe_places[:count]]
-        stored = stored_rows.take(stored_places[:count])
         keep = self._decide(probing, stored) if self._left_probes else self._decide(stored, probing)
         if keep is not None:
             probing, stored = probing[keep], stored[keep]

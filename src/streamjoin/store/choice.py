@@ -170,7 +170,7 @@ class SideKeys:
             space.cell_reduction = self._cells(space, cells, wider)
             left -= space.cell_reduction.bits
         space.reduction = self._reduction(suffix, left)
-        space.widest = {}
+        space.forget()
         return space
 
     def _values(self, key: RangeKey) -> Array:
@@ -205,7 +205,7 @@ class SideKeys:
         count = len(next(iter(slots.values())))
         words = np.sort(space.words(slots, 0, count)[0])
         ranges = space.ranges(self._probing_sample)
-        space.widest, space.exact = {}, True
+        space.forget()
         probes = max(len(self._probing_sample), 1)
         hits = np.searchsorted(words, ranges.high, side="right") - np.searchsorted(words, ranges.low)
         candidates = float(hits.sum()) / probes / max(count, 1) * window

@@ -59,7 +59,7 @@ class HashIndex(Subwindow):
         _link(hash_keys([batch.slots[k] for k in self._key]), start, self._heads, self._following)
 
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
-        batch = probing.batch
-        hashes = probing.once("hashes", lambda: hash_keys([batch.slots[k] for k in self._probing_key]))
+        batch = probing.mine(probing.batch)
+        hashes = hash_keys([batch.slots[k] for k in self._probing_key])
         own = (*self._stored.tested(self.slots), self.coordinate.slice(0, self.count), self._heads, self._following)
         return self.run(self._stored.hash_probe, batch, sink, own, (hashes,), np.array([0, 0, -1]))

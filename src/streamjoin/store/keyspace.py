@@ -83,8 +83,8 @@ class Ranges:
 class KeySpace:
     """`hashed` are the equality slots (own, probing) in the prefix; `cells` a range key there instead.
 
-    `widest` is the largest distance between a stored tuple's key and its width slot so far; tuples beyond `limit` are
-    irregular, so that one of them does not spoil everybody's ranges.
+    `widest` and `narrowest` are the largest and smallest distance between a stored tuple's key and its width slot so
+    far; tuples beyond `limit` are irregular, so that one of them does not spoil everybody's ranges.
     """
 
     hashed: tuple[tuple[int, int], ...] = ()
@@ -97,6 +97,7 @@ class KeySpace:
     validity: dict[int, int] = field(default_factory=dict)
     """For probing slots that may be NULL: the slot that says where they are not."""
     widest: dict[int, float] = field(default_factory=dict)
+    narrowest: dict[int, float] = field(default_factory=dict)
     limit: dict[int, float] = field(default_factory=dict)
     exact: bool = True
     """Whether words have kept every bit of the keys so far."""
@@ -111,14 +112,21 @@ class KeySpace:
     @property
     def decides(self) -> bool:
         """Whether a word in a range is a match, without looking at the tuple."""
-        suffix = self.suffix
-        return (
-            not self.prefix_bits and self.exact and not self.reduction.shift and suffix is not None and suffix.decides
-        )
+        key = self.suffix
+        if self.prefix_bits or not self.exact or self.reduction.shift or key is None or not key.decides:
+            return False
+        if key.width is None:
+            return True
+        same = self.widest.get(key.key) == self.narrowest.get(key.key) != 0
+        return same and key.key not in self.float_bits and self.widest[key.key] < 2.0**52
 
     @property
     def keys(self) -> list[RangeKey]:
         return [key for key in (self.cells, self.suffix) if key is not None]
+
+    def forget(self) -> None:
+        """Nothing is stored yet."""
+        self.widest, self.narrowest, self.exact = {}, {}, True
 
     # -- stored tuples ---------------------------------------------------------------------------------------------
 
@@ -145,6 +153,8 @@ class KeySpace:
                 fits = distance <= self.limit.get(key.key, np.inf)
                 most = float(distance.max(where=fits, initial=0))
                 self.widest[key.key] = max(self.widest.get(key.key, 0), most)
+                least = float(distance.min(initial=np.inf))
+                self.narrowest[key.key] = min(self.narrowest.get(key.key, np.inf), least)
                 masks.append(fits)
             for mask in masks:
                 if not mask.all():
@@ -166,6 +176,13 @@ class KeySpace:
 
     def ranges(self, batch: Batch) -> Ranges:
         slots = batch.slots
+        if self._is_simple:
+            low, high = self._bounds(self.suffix, 0, slots)  # type: ignore[arg-type]
+            reduction = self.reduction
+            shape = (reduction.base, reduction.shift, (1 << reduction.bits) - 1, 64 - reduction.bits)
+            packed = sort_words(_packed(low, high, self.exact, min(reduction.last, INT64_MAX), *shape), PLACE_BITS)
+            starts, ends, owner = _simple(packed, high, *shape)
+            return Ranges(starts, ends, owner, None, None)
         count = len(batch)
         regular: npt.NDArray[np.bool_] | None = None
         for key in self.keys:
@@ -194,20 +211,33 @@ class KeySpace:
             return Ranges(low, high, owner, None, None)
         return Ranges(low, high, owner, batch.take(np.flatnonzero(regular)), batch.take(np.flatnonzero(~regular)))
 
-    def _interval(
-        self, key: RangeKey, number: int, slots: list[Array], reduction: Reduction
-    ) -> tuple[Words, Words, npt.NDArray[np.bool_]]:
-        """One interval's bounds for every probing tuple, reduced, and where it is not empty."""
+    @property
+    def _is_simple(self) -> bool:
+        """Whether every probing tuple has at most one range, from two bounds that are always there."""
+        key = self.suffix
+        if key is None or self.prefix_bits or len(key.intervals) > 1 or key.regular[1] is not None:
+            return False
+        return all(bound is not None and bound not in self.validity for bound in key.intervals[0])
+
+    def _bounds(self, key: RangeKey, number: int, slots: list[Array]) -> tuple[Array | None, Array | None]:
+        """One interval's bounds for every probing tuple."""
         low_slot, high_slot = key.intervals[number]
-        count = len(slots[0])
-        asks = np.ones(count, np.bool_)
         low = None if low_slot is None else slots[low_slot]
         high = None if high_slot is None else slots[high_slot]
         if low is not None and key.width is not None:
             low = lowered_by(low, self.widest.get(key.key, 0), self.float_bits.get(key.key))
+        return low, high
+
+    def _interval(
+        self, key: RangeKey, number: int, slots: list[Array], reduction: Reduction
+    ) -> tuple[Words, Words, npt.NDArray[np.bool_]]:
+        """One interval's bounds for every probing tuple, reduced, and where it is not empty."""
+        low, high = self._bounds(key, number, slots)
+        count = len(slots[0])
+        asks = np.ones(count, np.bool_)
         if low is not None and high is not None:
             asks &= low <= high
-        for number_ in (low_slot, high_slot):
+        for number_ in key.intervals[number]:
             valid = None if number_ is None else self.validity.get(number_)
             if valid is not None:
                 asks &= slots[valid]
@@ -326,6 +356,37 @@ def _in_order(low: Words, high: Words, owner: Array) -> tuple[Words, Words, npt.
         order: Array = np.argsort(low, kind="stable")
         return low[order], high[order], owner[order]
     return _unpacked(sort_words(low | np.arange(len(low), dtype=np.uint64), PLACE_BITS), high, owner)
+
+
+@compiled
+def _packed(low, high, exact, last, base, shift, top, word_shift):  # type: ignore[no-untyped-def]
+    """The lower ends of ranges as words that carry the number of their tuple; empty ranges are left out."""
+    out = np.empty(len(low), np.uint64)
+    n = np.int64(0)
+    start, by, most, to = np.uint64(np.int64(base)), np.uint64(shift), np.uint64(top), np.uint64(word_shift)
+    for i in range(len(low)):
+        a, b = np.int64(low[i]), np.int64(high[i])
+        distance = np.uint64(0) if a < base else min((np.uint64(a) - start) >> by, most)
+        out[n] = (distance << to) | np.uint64(i)
+        n += (a <= b) & (not exact or (a <= last and b >= base))
+    return out[:n]
+
+
+@compiled
+def _simple(packed, high, base, shift, top, word_shift):  # type: ignore[no-untyped-def]
+    """Lower ends, upper ends and owners of sorted ranges."""
+    mask = np.uint64((1 << PLACE_BITS) - 1)
+    start, by, most, to = np.uint64(np.int64(base)), np.uint64(shift), np.uint64(top), np.uint64(word_shift)
+    ones = (np.uint64(1) << to) - np.uint64(1)
+    new_high, owner = np.empty(len(packed), np.uint64), np.empty(len(packed), np.int32)
+    for i in range(len(packed)):
+        at = packed[i] & mask
+        packed[i] ^= at
+        b = np.int64(high[at])
+        distance = np.uint64(0) if b < base else min((np.uint64(b) - start) >> by, most)
+        new_high[i] = (distance << to) | ones
+        owner[i] = at
+    return packed, new_high, owner
 
 
 @compiled

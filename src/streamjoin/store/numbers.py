@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -50,8 +48,26 @@ class Numbers:
             return np.arange(self.first + start, self.first + stop)
         return self.array[start:stop]
 
-    def take(self, places: npt.NDArray[Any]) -> Integers:
-        return self.first + places.astype(np.int64) if self.array is None else self.array[places]
+    @property
+    def parts(self) -> tuple[int, Integers]:
+        """For compiled code: the first integer, and the array, which is empty where they count up."""
+        return self.first, _NONE if self.array is None else self.array
+
+    def take(self, places: npt.NDArray[np.int32]) -> Integers:
+        return taken(*self.parts, places)
+
+
+_NONE: Integers = np.empty(0, np.int64)
+
+
+@compiled
+def taken(first, array, places):  # type: ignore[no-untyped-def]
+    """array[places], or first + places where the array is empty."""
+    out = np.empty(len(places), np.int64)
+    counts_up = len(array) == 0
+    for i in range(len(places)):
+        out[i] = first + places[i] if counts_up else array[places[i]]
+    return out
 
 
 @compiled

@@ -22,7 +22,7 @@ from .keyspace import PLACE_BITS, KeySpace, Ranges
 from .scan import ScanIndex
 from .sorting import sort_words
 from .subwindow import StoredSide, Subwindow
-from .words import Places, WordIndex
+from .words import WordIndex
 
 TAIL = 1024
 """The longest tail: one block of a scan."""
@@ -109,7 +109,7 @@ class OrderedIndex(Subwindow):
             self.words.seal()
 
     def _keep_apart(self, start: int, offsets: Any) -> None:
-        places = start + offsets
+        places = (start + offsets).astype(np.int32)
         slots: list[Any] = [None] * len(self._stored.lowered.slots[self._stored.side])
         for number, slot in self.slots.items():
             slots[number] = slot[places]
@@ -131,24 +131,30 @@ class OrderedIndex(Subwindow):
             return
         batch = probing.batch
         if self.space is None or self.words is None:
-            yield from self.scan(batch, sink, 0, self.count)
+            yield from self.scan(probing.mine(batch), sink, 0, self.count)
             return
-        space = self.space
-        ranges: Ranges = probing.once(space, lambda: space.ranges(batch))
-        regular, irregular = probing, ranges.irregular
-        if ranges.regular is not None:
-            regular = probing.once((space, "regular"), lambda: Probing(ranges.regular))  # type: ignore[arg-type]
+        ranges = self.ranges(probing)
+        regular = batch if ranges.regular is None else ranges.regular
         yield from self._probe_words(probing, ranges, sink)
-        yield from self.scan(regular.batch, sink, self._indexed, self.count)
+        if self._indexed < self.count:
+            yield from self.scan(probing.mine(regular), sink, self._indexed, self.count)
         for apart in self._irregular:
-            yield from apart.probe(regular, sink)
-        if irregular is not None:
-            yield from self.scan(irregular, sink, 0, self.count)
+            yield from apart.scan(probing.mine(regular), sink, 0, apart.count)
+        if ranges.irregular is not None:
+            yield from self.scan(probing.mine(ranges.irregular), sink, 0, self.count)
+
+    def ranges(self, probing: Probing) -> Ranges:
+        """What the probing tuples ask for in this subwindow's key space."""
+        space = self.space
+        assert space is not None
+        return probing.once(space, lambda: space.ranges(probing.batch))
 
     def _probe_words(self, probing: Probing, ranges: Ranges, sink: PairSink) -> Iterator[int]:
         assert self.words is not None
         assert self.space is not None
-        if not len(ranges.low) or not self.words.count:
+        mine = probing.share(len(ranges.low))
+        low, high, owner_of_range = ranges.low[mine], ranges.high[mine], ranges.owner[mine]
+        if not len(low) or not self.words.count:
             return
         batch = probing.batch
         whole_window = self.coordinate.lowest >= probing.latest_low and self.coordinate.highest < probing.earliest_high
@@ -156,24 +162,19 @@ class OrderedIndex(Subwindow):
         while state[0] >= 0:
             compared = int(state[1])
             out_probe, out_stored = sink.buffers
-            found = self.words.probe(ranges.low, ranges.high, out_probe, out_stored, state)
-            _owners(out_probe, ranges.owner, found)
+            found = self.words.probe(low, high, out_probe, out_stored, state)
+            owner = owner_of_range
             if not self.space.decides:
                 found = self._stored.check(
                     *self._stored.tested(self.slots), *self._stored.tested_of_probes(batch),
-                    found, out_probe, out_stored,
+                    found, owner, out_probe, out_stored,
                 )  # fmt: skip
-            if not whole_window:
-                found = self._inside(out_probe, out_stored, found, batch)
-            sink.drain(found, batch.row, self.row)
+                owner = _ITSELF
+            sink.add(*_pairs(
+                out_probe, out_stored, found, owner, batch.row, *self.row.parts,
+                whole_window, batch.low, batch.high, *self.coordinate.parts,
+            ))  # fmt: skip
             yield int(state[1]) - compared
-
-    def _inside(self, out_probe: Places, out_stored: Places, found: int, batch: Batch) -> int:
-        """Keep the pairs whose stored tuple lies in the probing tuple's window; returns how many those are."""
-        array = self.coordinate.array
-        if array is None:
-            return _inside_counting(out_probe, out_stored, found, self.coordinate.first, batch.low, batch.high)
-        return _inside(out_probe, out_stored, found, array, batch.low, batch.high)
 
     def figures(self) -> dict[str, Any]:
         return {} if self.words is None else self.words.figures()
@@ -183,34 +184,28 @@ def _stored_only(row: Any, coordinate: Any, slots: list[Any]) -> Batch:
     return Batch(row, coordinate, coordinate, coordinate, slots)
 
 
-@compiled
-def _owners(out_probe, owner, count):  # type: ignore[no-untyped-def]
-    """From numbers of ranges to the probing tuples they belong to."""
-    for c in range(count):
-        out_probe[c] = owner[out_probe[c]]
+_ITSELF = np.empty(0, np.int32)
+"""Says that what looks like numbers of ranges are the probing tuples themselves."""
 
 
 @compiled
-def _inside(out_probe, out_stored, count, coordinate, low, high):  # type: ignore[no-untyped-def]
-    """Keep the pairs whose stored tuple lies in the probing tuple's window."""
+def _pairs(  # type: ignore[no-untyped-def]
+    out_probe, out_stored, count, owner, probing_rows, first_row, rows,
+    whole_window, low, high, first_coordinate, coordinates,
+):  # fmt: skip
+    """Row numbers of the found pairs whose stored tuple lies in the probing tuple's window."""
+    probing, stored = np.empty(count, np.int64), np.empty(count, np.int64)
+    owned, rows_count_up, counts_up = len(owner) > 0, len(rows) == 0, len(coordinates) == 0
     kept = 0
     for c in range(count):
-        i, j = out_probe[c], out_stored[c]
-        where = coordinate[j]
-        out_probe[kept] = i
-        out_stored[kept] = j
-        kept += (where >= low[i]) & (where < high[i])
-    return kept
-
-
-@compiled
-def _inside_counting(out_probe, out_stored, count, first, low, high):  # type: ignore[no-untyped-def]
-    """The same where the coordinates count up from `first`."""
-    kept = 0
-    for c in range(count):
-        i, j = out_probe[c], out_stored[c]
-        where = first + j
-        out_probe[kept] = i
-        out_stored[kept] = j
-        kept += (where >= low[i]) & (where < high[i])
-    return kept
+        i, j = np.int64(out_probe[c]), np.int64(out_stored[c])
+        if owned:
+            i = np.int64(owner[i])
+        probing[kept] = probing_rows[i]
+        stored[kept] = first_row + j if rows_count_up else rows[j]
+        if whole_window:
+            kept += 1
+        else:
+            where = first_coordinate + j if counts_up else coordinates[j]
+            kept += (where >= low[i]) & (where < high[i])
+    return probing[:kept], stored[:kept]

@@ -34,4 +34,4 @@ class ScanIndex(Subwindow):
         super().insert(batch)
 
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
-        return self.scan(probing.batch, sink, 0, self.count, self._blocks)
+        return self.scan(probing.mine(probing.batch), sink, 0, self.count, self._blocks)

@@ -53,11 +53,26 @@ class Window:
     def prepare(self) -> None:
         self._chain.prepare()
 
-    def probe(self, batch: Batch, sink: PairSink) -> Iterator[int]:
+    def shares(self, batch: Batch, workers: int) -> list[Probing]:
+        """The work of probing with a batch, cut for so many workers.
+
+        A large batch is cut into pieces that are sorted by whoever probes with them. A smaller one is sorted here and
+        then shared out by ranges of the key, so that each worker touches its own part of every subwindow.
+        """
+        pieces = [Probing(piece) for piece in batch.parts() if len(piece)]
+        if workers == 1 or len(pieces) >= 2 * workers:
+            return pieces
+        shares = []
+        for piece in pieces:
+            for subwindow in self._chain.subwindows:
+                if isinstance(subwindow, OrderedIndex) and subwindow.space is not None:
+                    subwindow.ranges(piece)
+            shares += piece.split(2 * workers - 1)
+        return shares
+
+    def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
         """Find pairs; gives the comparisons made so far each time the sink has been filled further."""
-        if not len(batch):
-            return
-        yield from self._chain.probe(Probing(batch), sink)
+        return self._chain.probe(probing, sink)
 
     def expire(self, floor: int) -> int:
         """Release what lies below; returns how many subwindows that were."""

@@ -6,7 +6,7 @@ lateness and payload lies before and behind it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from ..predicate.expr import Side
@@ -21,12 +21,12 @@ class Topology(Protocol):
 
     comparisons: int
 
-    def step(self, batches: Mapping[Side, Batch]) -> Iterator[Pairs]:
+    def step(self, batches: Mapping[Side, Batch], chores: Sequence[Callable[[], None]] = ()) -> Iterator[Pairs]:
         """Take new tuples of one or both sides; gives all pairs they make, a bounded number at a time.
 
         A tuple meets the other side's tuples whose coordinate lies in its [low, high), those of the same step
         included. The ranges are such that of two tuples at most one finds the other. Nothing else may happen to the
-        topology until the iterator is used up.
+        topology until the iterator is used up. `chores` are done on the way, by a worker that has time.
         """
 
     def expire(self, side: Side, floor: int) -> None:

@@ -2,39 +2,38 @@
 
 The paper's five steps, on threads instead of machines:
 1. *collecting*: the engine gathers pushed tuples into batches (`flow.collector`);
-2. *preprocessing*: the manager cuts a batch into parts and says what has to be done: create, insert, probe, expire;
+2. *preprocessing*: the manager sorts the batch's ranges and says what has to be done: create, insert, probe, expire;
 3. *sending*: commands go onto one list that all workers, the manager included, take from (`flow.crew`);
-4. *processing*: a part is sorted by key and probes every subwindow of the other side, while another worker sorts the
-   batch into the newest subwindow of its own side;
+4. *processing*: a worker probes every subwindow of the other side with a range of the keys (section III-G3), while
+   another one sorts the batch into the newest subwindow of its own side;
 5. *feedback*: each part's pairs go back to the manager, in the order of the parts, a bounded number at a time.
 
-The paper divides a subwindow's probing by partitions; dividing the batch instead lets sorting run in parallel too,
-and keeps workers busy however the keys are skewed. Insertions and probes of one chain never overlap.
+Parts have equally many probing tuples, so workers are busy however the keys are skewed. Insertions and probes of one
+chain never overlap.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..flow.crew import Crew
 from ..predicate.expr import SIDES, Side, other
-from ..store import Batch, PairSink, Window
+from ..store import Batch, PairSink, Probing, Window
 from ..store.batch import Decide
 from . import Pairs
 
 ALONE = 1024
 """A batch of fewer tuples is not worth a second thread."""
-PARTS_PER_WORKER = 2
 
 
 class _Part:
-    """A probe command: a part of a batch on its way through the other side's window."""
+    """A probe command: a share of a batch on its way through the other side's window."""
 
-    def __init__(self, side: Side, batch: Batch, window: Window, sink: PairSink) -> None:
+    def __init__(self, probing: Probing, window: Window, sink: PairSink) -> None:
         self._sink = sink
-        self._steps = window.probe(batch, sink)
+        self._steps = window.probe(probing, sink)
         self.comparisons = 0
         self.done = False
 
@@ -58,47 +57,48 @@ class PanJoin:
         self._commands: Counter[str] = Counter()
         self.comparisons = 0
 
-    def step(self, batches: Mapping[Side, Batch]) -> Iterator[Pairs]:
+    def step(self, batches: Mapping[Side, Batch], chores: Sequence[Callable[[], None]] = ()) -> Iterator[Pairs]:
         batches = {side: batch for side, batch in batches.items() if len(batch)}
         for side, batch in batches.items():
             self._windows[other(side)].expect(batch)
-        probes = [(side, part) for side, batch in batches.items() for part in self._parts(batch)]
-        self._commands.update(insert=len(batches), probe=len(probes))
+        others = list(chores)
         if len(batches) == 1:
             ((side, batch),) = batches.items()
             self._windows[other(side)].prepare()
-            yield from self._process([lambda: self._insert(side, batch)], probes)
+            others.insert(0, lambda: self._insert(side, batch))
         else:
             self._crew.run([lambda s=s, b=b: self._insert(s, b) for s, b in batches.items()])  # type: ignore[misc]
             for side in SIDES:
                 self._windows[side].prepare()
-            yield from self._process([], probes)
+        self._commands["insert"] += len(batches)
+        alone = sum(map(len, batches.values())) < ALONE
+        with self._crew.sharing(others, alone=alone) as shared:
+            waiting = [part for side, batch in batches.items() for part in self._parts(side, batch, alone)]
+            self._commands["probe"] += len(waiting)
+            now, waiting = waiting[: self._at_once], waiting[self._at_once :]
+            found = shared.run([part.run for part in now])
+        while now:
+            yield from found
+            for part in now:
+                self.comparisons += part.comparisons
+                part.comparisons = 0
+            waiting = [part for part in now if not part.done] + waiting
+            now, waiting = waiting[: self._at_once], waiting[self._at_once :]
+            found = self._crew.run([part.run for part in now])
 
-    def _parts(self, batch: Batch) -> list[Batch]:
-        if len(batch) < ALONE or self._crew.workers == 1:
-            return batch.parts()
-        return batch.parts(-(-len(batch) // (PARTS_PER_WORKER * self._crew.workers)))
+    @property
+    def _at_once(self) -> int:
+        """How many parts run before their pairs are handed on: only these can hold pairs."""
+        return 2 * self._crew.workers
+
+    def _parts(self, side: Side, batch: Batch, alone: bool) -> list[_Part]:
+        window = self._windows[other(side)]
+        shares = window.shares(batch, 1 if alone else self._crew.workers)
+        return [_Part(share, window, PairSink(self._decide, left_probes=side == "left")) for share in shares]
 
     def _insert(self, side: Side, batch: Batch) -> None:
         self._windows[side].insert(batch)
         self._windows[side].index_early()
-
-    def _process(self, inserts: list[Callable[[], None]], probes: list[tuple[Side, Batch]]) -> Iterator[Pairs]:
-        """Insert, and run the probes a few at a time, so that only a few can hold pairs."""
-        waiting = [
-            _Part(side, part, self._windows[other(side)], PairSink(self._decide, left_probes=side == "left"))
-            for side, part in probes
-        ]
-        at_once = 2 * PARTS_PER_WORKER * self._crew.workers
-        while inserts or waiting:
-            now = waiting[:at_once]
-            found = self._crew.run([*inserts, *(part.run for part in now)])
-            yield from (pairs for pairs in found[len(inserts) :] if pairs is not None)
-            inserts = []
-            waiting = [part for part in now if not part.done] + waiting[at_once:]
-            for part in now:
-                self.comparisons += part.comparisons
-                part.comparisons = 0
 
     def expire(self, side: Side, floor: int) -> None:
         self._commands["expire"] += self._windows[side].expire(floor)

@@ -7,7 +7,7 @@ tuple's [low, high) already says whom it may meet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..predicate.expr import Side, other
@@ -24,14 +24,16 @@ class ThreeStep:
         self._decide = decide
         self.comparisons = 0
 
-    def step(self, batches: Mapping[Side, Batch]) -> Iterator[Pairs]:
+    def step(self, batches: Mapping[Side, Batch], chores: Sequence[Callable[[], None]] = ()) -> Iterator[Pairs]:
+        for chore in chores:
+            chore()
         for side, batch in batches.items():
             self._windows[side].insert(batch)
             self._windows[other(side)].expect(batch)
         for side, batch in batches.items():
             window = self._windows[other(side)]
             window.prepare()
-            for part in batch.parts():
+            for part in window.shares(batch, workers=1):
                 sink = PairSink(self._decide, left_probes=side == "left")
                 for compared in window.probe(part, sink):
                     self.comparisons += compared
