@@ -401,7 +401,7 @@ class WindowJoin:
         return read_time(contiguous(column), self.options.time.unit, name)
 
     def _release(self, side: Side) -> None:
-        """Let go of payload that no future result can need; looked at only when it has doubled since."""
+        """Let go of payload that no future result can need; looked at only when it has grown by an eighth."""
         payload = self._payload[side]
         if payload.rows < self._release_at[side]:
             return
@@ -410,7 +410,7 @@ class WindowJoin:
         payload.release(floor)
         self._push_order.forget(side, floor)
         self._results.forget(side, floor)
-        self._release_at[side] = max(2 * payload.rows, RELEASE_ROWS)
+        self._release_at[side] = payload.rows + max(payload.rows // 8, RELEASE_ROWS)
 
 
 def join(

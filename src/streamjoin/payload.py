@@ -28,6 +28,7 @@ Array = npt.NDArray[Any]
 RunAll = Callable[[Sequence[Callable[[], None]]], Any]
 Spans = list[tuple[int, int]]
 
+BLOCK_SEGMENTS, SPARE_SEGMENTS = 16, 32
 PIECE = 1 << 14
 """Rows that are gathered by one task."""
 LONGEST = 2**31 - 1
@@ -119,32 +120,49 @@ class _Segments:
     def __init__(self) -> None:
         self.first = 0
         self._arrays: deque[Array | None] = deque()
+        self._spare: list[Array] = []
+        self._places: deque[int] = deque()
         self._addresses: npt.NDArray[np.int64] | None = None
 
     def of(self, segment: int, make: Callable[[], Array | None]) -> Array | None:
         """The array of a segment, made if there is none; None may stand for an array that is not needed."""
         while self.first + len(self._arrays) <= segment:
-            self._arrays.append(make())
+            array = make()
+            self._arrays.append(array)
+            self._places.append(0 if array is None else array.ctypes.data)
             self._addresses = None
         return self._arrays[segment - self.first]
 
     def put(self, segment: int, array: Array) -> Array:
         self._arrays[segment - self.first] = array
+        self._places[segment - self.first] = array.ctypes.data
         self._addresses = None
         return array
 
     def release(self, segment: int) -> None:
         while self._arrays and self.first < segment:
-            self._arrays.popleft()
+            gone = self._arrays.popleft()
+            self._places.popleft()
+            if gone is not None and len(self._spare) < SPARE_SEGMENTS:
+                self._spare.append(gone)
             self.first += 1
             self._addresses = None
         self.first = max(self.first, segment)
+
+    def fresh(self, size: int) -> Array:
+        """An array of `size` bytes, the same at each call: one that was released, since fresh memory is slow, or, once
+        there are many, one of a block that is large enough for the system's huge pages."""
+        if not self._spare:
+            count = BLOCK_SEGMENTS if len(self._arrays) >= BLOCK_SEGMENTS else 1
+            block = np.empty(count * size, np.uint8)
+            self._spare = [block[k * size : (k + 1) * size] for k in range(count)]
+        return self._spare.pop()
 
     @property
     def addresses(self) -> npt.NDArray[np.int64]:
         """Where each array lies in memory; 0 for None."""
         if self._addresses is None:
-            self._addresses = np.array([0 if a is None else a.ctypes.data for a in self._arrays], np.int64)
+            self._addresses = np.array(self._places, np.int64)
         return self._addresses
 
 
@@ -236,7 +254,7 @@ class _Field:
     ) -> pa.Array | pa.ChunkedArray:
         places = np.empty(len(rows) + 1, np.int64)
         text_places(words, places)
-        out = np.empty(int(places[-1]), np.uint8)
+        out = _buffer(int(places[-1]))
         table, first = self.bytes.addresses, self.bytes.first
         run_all([partial(copy_texts, table, first, rows, words, places, *span, out) for span in spans])
         cuts = [0]
@@ -249,6 +267,11 @@ class _Field:
             content = pa.py_buffer(out[places[start] : places[stop]])
             chunks.append(pa.Array.from_buffers(self.type, stop - start, [validity, pa.py_buffer(offsets), content]))
         return chunks[0] if len(chunks) == 1 else pa.chunked_array(chunks, self.type)
+
+
+def _buffer(size: int) -> Array:
+    """Bytes for a result, from Arrow's memory pool: it keeps what earlier results have given back."""
+    return np.frombuffer(pa.allocate_buffer(size), np.uint8)
 
 
 def _bitmap(flags: Array) -> pa.Buffer:
@@ -274,7 +297,7 @@ class _Records:
             for chunk in table.column(name).chunks:
                 values = field.values(start, chunk)
                 for segment, offset, done, length in _pieces(start, len(chunk)):
-                    records = self._segments.of(segment, lambda: np.empty(SEGMENT * self._width, np.uint8))
+                    records = self._segments.of(segment, lambda: self._segments.fresh(SEGMENT * self._width))
                     assert records is not None
                     part = _column_of(records, self._width, field)[offset : offset + length]
                     part[...] = _as_words(values[done : done + length])
@@ -290,7 +313,7 @@ class _Records:
         if not names:
             return {}
         fields = [self.columns[name] for name in names]
-        outs = [np.empty((len(rows), field.width), np.uint8) for field in fields]
+        outs = [_buffer(len(rows) * field.width).reshape(-1, field.width) for field in fields]
         columns = [np.array(numbers, np.int64) for numbers in zip(
             *((f.offset, f.width, out.ctypes.data) for f, out in zip(fields, outs, strict=True)), strict=True
         )]  # fmt: skip

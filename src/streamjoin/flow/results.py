@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from ..options import Options
 from ..predicate.expr import SIDES, Side
@@ -171,9 +172,12 @@ class Results:
 
     def ready(self) -> tuple[Rows, Rows]:
         """All results that are ready, as row numbers of both sides; NONE where there is no partner."""
-        none = np.empty(0, np.int64)
-        left = np.concatenate([none, *(pair[0] for pair in self._ready)])
-        right = np.concatenate([none, *(pair[1] for pair in self._ready)])
+        if len(self._ready) == 1:
+            return self._ready[0]
+        left, right = (np.frombuffer(pa.allocate_buffer(8 * self._count), np.int64) for _ in SIDES)
+        if self._ready:
+            np.concatenate([pair[0] for pair in self._ready], out=left)
+            np.concatenate([pair[1] for pair in self._ready], out=right)
         return left, right
 
     def clear(self) -> None:

@@ -27,18 +27,24 @@ from .words import Places, State, Words
 
 SAMPLE = 16
 """Words per partition: two cache lines, compared at once."""
+STRIDE = 8
+"""Samples that are compared at once."""
 BLOCK = 1024
 """Ranges whose partitions are found before they are searched."""
 AHEAD = 12
 """How many ranges before its use a partition is asked for."""
-SPARSE = 8
-"""Partitions per range from which on skipping ahead beats walking."""
+DENSE, SPARSE = 1.5, 16
+"""Partitions per range up to which they are walked along one by one, and from which on skipping ahead is faster than
+walking in strides."""
 GROWTH = 4
 PIECE = 1 << 17
 """Words that are worth a thread of their own when runs are merged."""
 RUN_SHIFT = 40
+LARGE = 8
+"""A run of more than an eighth of the subwindow is large."""
+SPARES = 3
 
-RunAll = Callable[[Sequence[Callable[[], None]]], Any]
+RunAll = Callable[[Sequence[Callable[[], Any]]], Any]
 
 
 def _one_after_another(tasks: Sequence[Callable[[], None]]) -> None:
@@ -46,22 +52,22 @@ def _one_after_another(tasks: Sequence[Callable[[], None]]) -> None:
         task()
 
 
-def _counter(sign: str) -> Any:
+def _counter(sign: str, lanes: int) -> Any:
     @intrinsic
     def count(typing: Any, words: Any, place: Any, bound: Any) -> Any:
-        """How many of the SAMPLE words from `place` on are < (or <=) the bound."""
+        """How many of so many words from `place` on are < (or <=) the bound."""
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            i32, i64, mask = ir.IntType(32), ir.IntType(64), ir.IntType(SAMPLE)
-            vector = ir.VectorType(i64, SAMPLE)
+            i32, i64, mask = ir.IntType(32), ir.IntType(64), ir.IntType(lanes)
+            vector = ir.VectorType(i64, lanes)
             pointer = builder.gep(context.make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
             loaded = builder.load(builder.bitcast(pointer, vector.as_pointer()), align=8)
             undefined = ir.Constant(vector, ir.Undefined)
             one = builder.insert_element(undefined, args[2], ir.Constant(i32, 0))
-            bounds = builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(i32, SAMPLE), [0] * SAMPLE))
+            bounds = builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(i32, lanes), [0] * lanes))
             below = builder.icmp_unsigned(sign, loaded, bounds)
             popcount = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(mask, [mask]), f"llvm.ctpop.i{SAMPLE}"
+                builder.module, ir.FunctionType(mask, [mask]), f"llvm.ctpop.i{lanes}"
             )
             return builder.zext(builder.call(popcount, [builder.bitcast(below, mask)]), i64)
 
@@ -70,17 +76,18 @@ def _counter(sign: str) -> Any:
     return count
 
 
-_below: Any = _counter("<")
-_up_to: Any = _counter("<=")
+_below: Any = _counter("<", SAMPLE)
+_up_to: Any = _counter("<=", SAMPLE)
+_samples_below: Any = _counter("<", STRIDE)
 
 
 @compiled
 def _sample(words, count, samples):
     """The first word of each partition; pads behind the last word."""
-    for k in range(count, len(words)):
+    for k in range(count, min(count + 2 * SAMPLE, len(words))):
         words[k] = np.uint64(0xFFFFFFFFFFFFFFFF)
     for s in range(len(samples)):
-        samples[s] = words[s * SAMPLE]
+        samples[s] = words[s * SAMPLE] if s * SAMPLE < count else np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @compiled
@@ -94,8 +101,8 @@ def _probe(words, count, samples, low, high, mask, out_range, out_place, state):
     parts = np.empty(BLOCK, np.int32)
     found, room = 0, len(out_range)
     first_range, compared, resumed, part = state[0], state[1], state[2] - 1, state[3]
-    n, last = len(low), len(samples) - 1
-    sparse = last > SPARSE * n
+    n, last = len(low), len(samples) - STRIDE - 1
+    sparse, dense = last > SPARSE * n, last < DENSE * n
     while first_range < n:
         block = min(BLOCK, n - first_range)
         k = 0
@@ -111,12 +118,21 @@ def _probe(words, count, samples, low, high, mask, out_range, out_place, state):
                     if part + step <= last and samples[part + step] < bound:
                         part += step
                 parts[k] = part
+        elif not dense:
+            for k in range(block):
+                bound = low[first_range + k]
+                ahead = _samples_below(samples, part + 1, bound)
+                while ahead == STRIDE:
+                    part += STRIDE
+                    ahead = _samples_below(samples, part + 1, bound)
+                part = min(part + ahead, last)
+                parts[k] = part
         else:
             while k < block and part < last:
-                ahead = samples[part + 1] < low[first_range + k]
+                beyond = samples[part + 1] < low[first_range + k]
                 parts[k] = part
-                part += ahead
-                k += not ahead
+                part += beyond
+                k += not beyond
             while k < block:
                 parts[k] = part
                 k += 1
@@ -156,13 +172,13 @@ def _probe(words, count, samples, low, high, mask, out_range, out_place, state):
 
 
 class _Run:
-    """Ascending words with padding behind, and their samples."""
+    """Ascending words and their samples, both with padding behind."""
 
     __slots__ = ("count", "samples", "words")
 
     def __init__(self, words: Words, count: int) -> None:
         self.words, self.count = words, count
-        self.samples = np.empty(max(-(-count // SAMPLE), 1), np.uint64)
+        self.samples = np.empty(max(-(-count // SAMPLE), 1) + STRIDE, np.uint64)
         _sample(words, count, self.samples)
 
     @property
@@ -171,9 +187,17 @@ class _Run:
 
 
 class BiSort:
-    """A `WordIndex`. `run_all` runs the pieces of a large merge, on several threads or one after another."""
+    """A `WordIndex`. `run_all` runs the pieces of a large merge, on several threads or one after another.
 
-    def __init__(self, capacity: int, place_bits: int, run_all: RunAll = _one_after_another) -> None:
+    `spare` are arrays that nobody uses any more: memory that is fresh from the system costs more than a merge. Large
+    runs all get arrays of the subwindow's capacity, so that these fit.
+    """
+
+    def __init__(
+        self, capacity: int, place_bits: int, run_all: RunAll = _one_after_another, spare: list[Words] | None = None
+    ) -> None:
+        self._capacity = capacity
+        self._spare = [] if spare is None else spare
         self._mask = np.uint64((1 << place_bits) - 1)
         self._run_all = run_all
         self._runs: list[_Run] = []
@@ -187,7 +211,7 @@ class BiSort:
     def insert(self, words: Words) -> None:
         if not len(words):
             return
-        kept = _padded(len(words))
+        kept = self._array(len(words))
         kept[: len(words)] = words
         self._runs.append(_Run(kept, len(words)))
         self.count += len(words)
@@ -195,9 +219,10 @@ class BiSort:
             self._merge_last_two()
 
     def _merge_last_two(self) -> None:
-        b, a = self._runs.pop().view, self._runs.pop().view
+        gone = self._runs.pop(), self._runs.pop()
+        b, a = gone[0].view, gone[1].view
         total = len(a) + len(b)
-        merged = _padded(total)
+        merged = self._array(total)
         pieces = max(total // PIECE, 1)
 
         def piece(number: int) -> Callable[[], None]:
@@ -207,6 +232,7 @@ class BiSort:
 
         self._run_all([piece(number) for number in range(pieces)])
         self._runs.append(_Run(merged, total))
+        self._give_back(gone)
         self._merges += 1
         self._moved += total
 
@@ -230,9 +256,28 @@ class BiSort:
         while len(self._runs) > 1:
             self._merge_last_two()
 
+    def release(self) -> None:
+        """The subwindow has expired."""
+        self._give_back(self._runs)
+        self._runs = []
+
+    def _array(self, count: int) -> Words:
+        """Room for so many words and padding behind."""
+        if count <= self._capacity // LARGE:
+            return np.empty(_padded(count), np.uint64)
+        size = _padded(max(self._capacity, count))
+        while self._spare:
+            array = self._spare.pop()
+            if len(array) == size:
+                return array
+        return np.empty(size, np.uint64)
+
+    def _give_back(self, runs: Sequence[_Run]) -> None:
+        self._spare += [r.words for r in runs if len(r.words) == _padded(self._capacity)][: SPARES - len(self._spare)]
+
     def figures(self) -> dict[str, Any]:
         return {"runs": len(self._runs), "merges": self._merges, "moved": self._moved}
 
 
-def _padded(count: int) -> Words:
-    return np.empty((count // SAMPLE + 2) * SAMPLE, np.uint64)
+def _padded(count: int) -> int:
+    return (count // SAMPLE + 2) * SAMPLE

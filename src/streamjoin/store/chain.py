@@ -52,6 +52,9 @@ class Index(Protocol):
     def seal(self) -> None:
         """No more tuples will be inserted."""
 
+    def release(self) -> None:
+        """All tuples have expired."""
+
     @property
     def nbytes(self) -> int: ...
 
@@ -104,9 +107,12 @@ class Chain:
 
     def expire(self, floor: int) -> int:
         """Release every subwindow that lies wholly below the floor; returns how many those were."""
-        kept = [s for s in self.subwindows if s.highest >= floor]
-        gone, self.subwindows = len(self.subwindows) - len(kept), kept
-        return gone
+        gone = [s for s in self.subwindows if s.highest < floor]
+        if gone:
+            self.subwindows = [s for s in self.subwindows if s.highest >= floor]
+            for subwindow in gone:
+                subwindow.release()
+        return len(gone)
 
     @property
     def count(self) -> int:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +22,12 @@ from .batch import Array, Batch, concatenated
 from .keyspace import HASH_BITS, INT64_MAX, INT64_MIN, KEY_BITS, KeySpace, Reduction, lowered_by
 
 STORED_SAMPLE, PROBING_SAMPLE = 1024, 256
-RANGE_COST, CANDIDATE_COST = 20.0, 4.0
-"""Nanoseconds for finding a range and for looking at a candidate: only their ratio matters."""
+RANGE_COST, CANDIDATE_COST = 60.0, 15.0
+"""Nanoseconds for finding a range in every subwindow and for looking at a candidate: only their ratio matters."""
 MOST_CELL_BITS = 20
+PATIENCE = 1.5
+"""How much worse (per tuple of the window) a key space may become before others are tried."""
+_EMPTY: dict[str, Any] = {"widest": {}, "narrowest": {}, "exact": True}
 
 
 class SideKeys:
@@ -36,8 +42,10 @@ class SideKeys:
         self._probing_sample: Batch | None = None
         self._recent: dict[str, deque[Batch]] = {"stored": deque(), "probing": deque()}
         self._current: KeySpace | None = None
-        self.matches_per_tuple: float | None = None
-        """Candidates that a probing tuple is expected to find in a full window; None while nothing is known."""
+        self._cost_when_chosen = 0.0
+        self._chosen_knowing = False
+        self.candidates: float | None = None
+        """How many candidates a probing tuple is expected to find in the window; None while nothing is known."""
 
     @property
     def usable(self) -> bool:
@@ -74,35 +82,41 @@ class SideKeys:
             self._probing_sample = concatenated(list(probing))
 
     def choose(self, window: int) -> KeySpace:
-        """The key space for the next subwindow of a window of so many tuples; the current one if it still serves."""
+        """The key space for the next subwindow of a window of so many tuples; the current one while it serves well.
+
+        Subwindows that share a key space also share the work of computing a batch's ranges.
+        """
         self._sample()
+        current = self._current
+        if current is not None and self._covers(current):
+            cost, self.candidates = self._cost(current, window)
+            if self._chosen_knowing and cost <= PATIENCE * max(self._cost_when_chosen * window, RANGE_COST):
+                return current
         best: KeySpace | None = None
         best_cost = np.inf
         for space in self._candidates():
             cost, candidates = self._cost(space, window)
             if cost < best_cost:
-                best, best_cost = space, cost
-                self.matches_per_tuple = candidates
+                best, best_cost, self.candidates = space, cost, candidates
         assert best is not None
-        if self._current is not None and self._still_serves(self._current, best):
-            return self._current
         self._current = best
+        self._cost_when_chosen = best_cost / max(window, 1)
+        self._chosen_knowing = self.is_informed
         return best
 
-    def _still_serves(self, current: KeySpace, best: KeySpace) -> bool:
-        same = (current.hashed, current.cells, current.suffix) == (best.hashed, best.cells, best.suffix)
-        if not same or abs(current.cell_reduction.shift - best.cell_reduction.shift) > 1:
-            return False
-        for key, reduction in ((current.cells, current.cell_reduction), (current.suffix, current.reduction)):
+    def _covers(self, space: KeySpace) -> bool:
+        """Whether the keys of today's sample still lie where the space has room for them."""
+        for key, reduction in ((space.cells, space.cell_reduction), (space.suffix, space.reduction)):
             if key is not None:
                 values = self._stored_sample[key.key].astype(np.int64)
-                most = (1 << reduction.bits) << reduction.shift
-                outside = (values < reduction.base) | (values - np.int64(reduction.base) >= min(most, INT64_MAX))
-                if outside.mean() > 0.01 and reduction.base > INT64_MIN:
+                outside = (values < reduction.base) | (values > min(reduction.last, INT64_MAX))
+                if outside.mean() > 0.01:
                     return False
-        if abs(current.reduction.shift - best.reduction.shift) > 2:
-            return False
-        return all(current.limit[k] >= limit / 4 and current.limit[k] <= limit * 16 for k, limit in best.limit.items())
+                if key.width is not None and key.key in space.limit:
+                    distance = space._distance(key, self._stored_sample)
+                    if (distance > space.limit[key.key]).mean() > 0.02:
+                        return False
+        return True
 
     def _candidates(self) -> Iterator[KeySpace]:
         if self._equalities:
@@ -123,7 +137,7 @@ class SideKeys:
         for cells in bounded:
             for key in bounded:
                 if cells is not key and len(cells.intervals) == 1:
-                    for wider in (0, 1):
+                    for wider in (-1, 0, 1):
                         text = f"cells of {self._text(cells)}, then {self._text(key)}"
                         yield self._space(cells=cells, suffix=key, wider=wider, why=text)
 
@@ -170,7 +184,7 @@ class SideKeys:
             space.cell_reduction = self._cells(space, cells, wider)
             left -= space.cell_reduction.bits
         space.reduction = self._reduction(suffix, left)
-        space.forget()
+        space.widest = {}
         return space
 
     def _values(self, key: RangeKey) -> Array:
@@ -192,7 +206,7 @@ class SideKeys:
         if key.width is not None:
             low = lowered_by(low, space.widest.get(key.key, 0), space.float_bits.get(key.key))
         width = float(np.median(high.astype(np.float64) - low.astype(np.float64))) if len(low) else 1.0
-        shift = max(int(np.ceil(np.log2(max(width, 1)))), 0) + wider
+        shift = max(int(np.ceil(np.log2(max(width, 1)))) + wider, 0)
         base, span = _room(self._values(key))
         bits = min(max((span >> shift).bit_length(), 1), MOST_CELL_BITS)
         return Reduction(base, max(shift, span.bit_length() - bits), bits)
@@ -203,9 +217,9 @@ class SideKeys:
             return (1.0 if space.suffix is None or space.suffix.bounded else 2.0), None
         slots = self._stored_sample
         count = len(next(iter(slots.values())))
+        space = replace(space, **{name: copy(value) for name, value in _EMPTY.items()})
         words = np.sort(space.words(slots, 0, count)[0])
         ranges = space.ranges(self._probing_sample)
-        space.forget()
         probes = max(len(self._probing_sample), 1)
         hits = np.searchsorted(words, ranges.high, side="right") - np.searchsorted(words, ranges.low)
         candidates = float(hits.sum()) / probes / max(count, 1) * window

@@ -12,7 +12,9 @@ which are disjoint. Everything else (collisions, lost low bits) only adds candid
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,7 @@ HASH_BITS = 20
 MOST_CELLS = 8
 """A band that touches more cells is taken as one range from the first to the last."""
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+RunAll = Callable[[Sequence[Callable[[], Any]]], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +77,9 @@ class Ranges:
     low: Words
     high: Words
     owner: npt.NDArray[np.int32]
-    regular: Batch | None
+    regular: Batch | None = None
     """The regular tuples where some are not."""
-    irregular: Batch | None
+    irregular: Batch | None = None
 
 
 @dataclass(eq=False)
@@ -124,10 +127,6 @@ class KeySpace:
     def keys(self) -> list[RangeKey]:
         return [key for key in (self.cells, self.suffix) if key is not None]
 
-    def forget(self) -> None:
-        """Nothing is stored yet."""
-        self.widest, self.narrowest, self.exact = {}, {}, True
-
     # -- stored tuples ---------------------------------------------------------------------------------------------
 
     def words(self, slots: dict[int, Array], start: int, stop: int) -> tuple[Words, npt.NDArray[np.bool_] | None]:
@@ -150,12 +149,12 @@ class KeySpace:
             masks = [] if key.regular[0] is None else [cut[key.regular[0]]]
             if key.width is not None:
                 distance = self._distance(key, cut)
-                fits = distance <= self.limit.get(key.key, np.inf)
-                most = float(distance.max(where=fits, initial=0))
+                limit = self.limit.get(key.key, np.inf)
+                least, most, fit = _extent(distance, limit)
                 self.widest[key.key] = max(self.widest.get(key.key, 0), most)
-                least = float(distance.min(initial=np.inf))
                 self.narrowest[key.key] = min(self.narrowest.get(key.key, np.inf), least)
-                masks.append(fits)
+                if not fit:
+                    masks.append(distance <= limit)
             for mask in masks:
                 if not mask.all():
                     regular = mask if regular is None else regular & mask
@@ -174,15 +173,24 @@ class KeySpace:
 
     # -- probing tuples --------------------------------------------------------------------------------------------
 
-    def ranges(self, batch: Batch) -> Ranges:
+    def ranges(self, batch: Batch, pieces: int = 1, run_all: RunAll | None = None) -> Ranges:
+        """What the batch's tuples ask for; computed in pieces by several threads where that takes long."""
+        if pieces > 1 and run_all is not None and not self.is_simple and all(k.regular[1] is None for k in self.keys):
+            parts = batch.parts(-(-len(batch) // pieces))
+            found: list[Ranges] = run_all([partial(self.ranges, part) for part in parts])
+            merged, start = found[0], len(parts[0])
+            for part, more in zip(parts[1:], found[1:], strict=True):
+                merged = Ranges(*_merged(merged.low, merged.high, merged.owner, more.low, more.high, more.owner, start))
+                start += len(part)
+            return merged
         slots = batch.slots
-        if self._is_simple:
+        if self.is_simple:
             low, high = self._bounds(self.suffix, 0, slots)  # type: ignore[arg-type]
             reduction = self.reduction
             shape = (reduction.base, reduction.shift, (1 << reduction.bits) - 1, 64 - reduction.bits)
             packed = sort_words(_packed(low, high, self.exact, min(reduction.last, INT64_MAX), *shape), PLACE_BITS)
             starts, ends, owner = _simple(packed, high, *shape)
-            return Ranges(starts, ends, owner, None, None)
+            return Ranges(starts, ends, owner)
         count = len(batch)
         regular: npt.NDArray[np.bool_] | None = None
         for key in self.keys:
@@ -200,19 +208,19 @@ class KeySpace:
         else:
             first = last = np.zeros(count, np.uint64)
         if self.suffix is None:
-            none, asked = np.zeros((1, count), np.uint64), np.ones((1, count), np.bool_)
-            pieces = none, none, asked
+            whole = np.zeros(count, np.uint64), np.zeros(count, np.uint64), np.ones(count, np.bool_)
+            each = [whole]
         else:
             each = [self._interval(self.suffix, k, slots, self.reduction) for k in range(len(self.suffix.intervals))]
-            pieces = tuple(np.stack(columns) for columns in zip(*each, strict=True))  # type: ignore[assignment]
-        low, high, owner = _expanded(first, last, *pieces, takes_part, self.prefix_bits, self.reduction.bits)
+        lows, highs, asked = (np.stack(columns) for columns in zip(*each, strict=True))
+        low, high, owner = _expanded(first, last, lows, highs, asked, takes_part, self.prefix_bits, self.reduction.bits)
         low, high, owner = _in_order(low, high, owner)
         if regular is None:
-            return Ranges(low, high, owner, None, None)
+            return Ranges(low, high, owner)
         return Ranges(low, high, owner, batch.take(np.flatnonzero(regular)), batch.take(np.flatnonzero(~regular)))
 
     @property
-    def _is_simple(self) -> bool:
+    def is_simple(self) -> bool:
         """Whether every probing tuple has at most one range, from two bounds that are always there."""
         key = self.suffix
         if key is None or self.prefix_bits or len(key.intervals) > 1 or key.regular[1] is not None:
@@ -287,6 +295,18 @@ def _integer_distance(low, high):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _extent(distance, limit):  # type: ignore[no-untyped-def]
+    """The smallest distance, the largest one within the limit, and whether all are."""
+    least, most, fit = np.inf, 0.0, True
+    for i in range(len(distance)):
+        least = min(least, distance[i])
+        inside = distance[i] <= limit
+        fit &= inside
+        most = max(most, distance[i] if inside else 0.0)
+    return least, most, fit
+
+
+@compiled
 def _integer_lowered(values, distance):  # type: ignore[no-untyped-def]
     out = np.empty(len(values), np.int64)
     for i in range(len(values)):
@@ -356,6 +376,24 @@ def _in_order(low: Words, high: Words, owner: Array) -> tuple[Words, Words, npt.
         order: Array = np.argsort(low, kind="stable")
         return low[order], high[order], owner[order]
     return _unpacked(sort_words(low | np.arange(len(low), dtype=np.uint64), PLACE_BITS), high, owner)
+
+
+@compiled
+def _merged(low, high, owner, more_low, more_high, more_owner, start):  # type: ignore[no-untyped-def]
+    """Two lists of ranges as one; the second one's owners are counted from `start`."""
+    n, m = len(low), len(more_low)
+    new_low, new_high = np.empty(n + m, np.uint64), np.empty(n + m, np.uint64)
+    new_owner = np.empty(n + m, np.int32)
+    i = j = 0
+    for k in range(n + m):
+        first = j == m or (i < n and low[i] <= more_low[j])
+        if first:
+            new_low[k], new_high[k], new_owner[k] = low[i], high[i], owner[i]
+            i += 1
+        else:
+            new_low[k], new_high[k], new_owner[k] = more_low[j], more_high[j], more_owner[j] + start
+            j += 1
+    return new_low, new_high, new_owner
 
 
 @compiled

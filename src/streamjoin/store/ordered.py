@@ -17,6 +17,7 @@ import numpy as np
 
 from ..predicate.cache import compiled
 from .batch import Batch, PairSink, Probing
+from .bi_sort import BiSort
 from .choice import SideKeys
 from .keyspace import PLACE_BITS, KeySpace, Ranges
 from .scan import ScanIndex
@@ -117,6 +118,10 @@ class OrderedIndex(Subwindow):
         apart = ScanIndex(len(places), self._stored)
         apart.insert(_stored_only(self.row.take(places), coordinate, slots))
         self._irregular.append(apart)
+
+    def release(self) -> None:
+        if isinstance(self.words, BiSort):
+            self.words.release()
 
     def seal(self) -> None:
         self._sealed = True

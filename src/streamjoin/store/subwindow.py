@@ -89,6 +89,9 @@ class Subwindow:
     def seal(self) -> None:
         """Nothing to build here either."""
 
+    def release(self) -> None:
+        """Nothing to give back."""
+
     def figures(self) -> dict[str, Any]:
         return {}
 

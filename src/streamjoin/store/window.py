@@ -8,7 +8,7 @@ from typing import Any
 from ..predicate.expr import Side
 from ..predicate.lower import Lowered
 from .advice import Advice, Advisor
-from .batch import Batch, PairSink, Probing
+from .batch import LARGEST_PART, Batch, PairSink, Probing
 from .bi_sort import BiSort, RunAll
 from .chain import LARGEST, Chain, Index
 from .choice import SideKeys
@@ -19,7 +19,7 @@ from .rap_table import RapTable
 from .scan import ScanIndex
 from .subwindow import StoredSide
 from .wib_tree import WibTree
-from .words import WordIndex
+from .words import WordIndex, Words
 
 LARGEST_SCAN = 1 << 18
 
@@ -32,6 +32,7 @@ class Window:
         self._keys = SideKeys(lowered, side)
         self._advisor = Advisor(index, bool(lowered.hash_slots), self._keys)
         self._run_all = run_all
+        self._spare: list[Words] = []
         self._advice: Advice | None = None
         scans = not self._keys.usable or index == "scan"
         self._chain = Chain(self._create, LARGEST_SCAN if scans else LARGEST)
@@ -56,19 +57,19 @@ class Window:
     def shares(self, batch: Batch, workers: int) -> list[Probing]:
         """The work of probing with a batch, cut for so many workers.
 
-        A large batch is cut into pieces that are sorted by whoever probes with them. A smaller one is sorted here and
+        A large batch is cut into pieces that are sorted by whoever probes with them. A smaller one is sorted first and
         then shared out by ranges of the key, so that each worker touches its own part of every subwindow.
         """
-        pieces = [Probing(piece) for piece in batch.parts() if len(piece)]
-        if workers == 1 or len(pieces) >= 2 * workers:
-            return pieces
-        shares = []
-        for piece in pieces:
-            for subwindow in self._chain.subwindows:
-                if isinstance(subwindow, OrderedIndex) and subwindow.space is not None:
-                    subwindow.ranges(piece)
-            shares += piece.split(2 * workers - 1)
-        return shares
+        if not len(batch):
+            return []
+        if workers == 1 or len(batch) > LARGEST_PART:
+            return [Probing(piece) for piece in batch.parts()]
+        probing = Probing(batch)
+        for subwindow in self._chain.subwindows:
+            if isinstance(subwindow, OrderedIndex) and subwindow.space is not None:
+                space = subwindow.space
+                probing.once(space, lambda space=space: space.ranges(batch, workers, self._run_all))  # type: ignore[misc]
+        return probing.split(2 * workers - 1)
 
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
         """Find pairs; gives the comparisons made so far each time the sink has been filled further."""
@@ -108,7 +109,7 @@ class Window:
                 return RapTable(capacity, PLACE_BITS, before if isinstance(before, RapTable) else None)
             if advice.index == "wib-tree":
                 return WibTree(capacity, PLACE_BITS)
-            return BiSort(capacity, PLACE_BITS, self._run_all)
+            return BiSort(capacity, PLACE_BITS, self._run_all, self._spare)
 
         floor = None if previous is None else previous.highest
         return OrderedIndex(capacity, self._stored, self._keys, advice.index, make_words, window, floor)
