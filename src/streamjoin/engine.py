@@ -246,6 +246,7 @@ class WindowJoin:
             "latency_ms": self._latency.percentiles(),
             "watermark": self.watermark,
             "algorithm": self.options.algorithm,
+            "algorithm_why": self.options.algorithm_why,
             "index": " and ".join(dict.fromkeys(figures["index"] for figures in indexes.values())),
             "indexes": indexes,
             "workers": topology.workers(),

@@ -75,6 +75,7 @@ class Options:
     index: str
     workers: int
     late: Late
+    algorithm_why: str = "asked for"
     max_pending: int = MAX_PENDING
     max_batch: int = MAX_BATCH
     max_wait: float = MAX_WAIT
@@ -128,6 +129,7 @@ def check_options(
         how=choose("how", how, get_args(How)),
         order=choose("order", order, get_args(Order)),
         algorithm=_algorithm(algorithm, crew),
+        algorithm_why="asked for" if algorithm != "auto" else f"{crew} worker{'s' * (crew > 1)}",
         index=_index(index, has_equality, has_order),
         workers=crew,
         late=choose("late", late, get_args(Late)),

@@ -44,6 +44,7 @@ class SideKeys:
         self._current: KeySpace | None = None
         self._cost_when_chosen = 0.0
         self._chosen_knowing = False
+        self.changes = 0
         self.candidates: float | None = None
         """How many candidates a probing tuple is expected to find in the window; None while nothing is known."""
 
@@ -99,6 +100,7 @@ class SideKeys:
             if cost < best_cost:
                 best, best_cost, self.candidates = space, cost, candidates
         assert best is not None
+        self.changes += current is not None
         self._current = best
         self._cost_when_chosen = best_cost / max(window, 1)
         self._chosen_knowing = self.is_informed

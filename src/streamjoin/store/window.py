@@ -30,21 +30,23 @@ class Window:
     def __init__(self, lowered: Lowered, side: Side, index: str, run_all: RunAll) -> None:
         self._stored = StoredSide(lowered, side)
         self._keys = SideKeys(lowered, side)
-        self._advisor = Advisor(index, bool(lowered.hash_slots), self._keys)
+        self._advisor = Advisor(index, self._keys)
+        self._index = index
         self._run_all = run_all
         self._spare: list[Words] = []
         self._advice: Advice | None = None
+        self._switches = -1
         scans = not self._keys.usable or index == "scan"
         self._chain = Chain(self._create, LARGEST_SCAN if scans else LARGEST)
 
     def insert(self, batch: Batch) -> None:
         self._keys.observe_stored(batch)
-        self._advisor.inserted(len(batch))
         self._chain.insert(batch)
 
     def expect(self, batch: Batch) -> None:
         """This batch of the other side is about to probe."""
         self._keys.observe_probing(batch)
+        self._advisor.expect(batch)
 
     def index_early(self) -> None:
         """Index what was inserted, if it is known by now how it will be probed."""
@@ -54,8 +56,8 @@ class Window:
     def prepare(self) -> None:
         self._chain.prepare()
 
-    def shares(self, batch: Batch, workers: int) -> list[Probing]:
-        """The work of probing with a batch, cut for so many workers.
+    def shares(self, batch: Batch, workers: int, parts: int = 1) -> list[Probing]:
+        """The work of probing with a batch, cut into some parts for so many workers.
 
         A large batch is cut into pieces that are sorted by whoever probes with them. A smaller one is sorted first and
         then shared out by ranges of the key, so that each worker touches its own part of every subwindow.
@@ -69,7 +71,7 @@ class Window:
             if isinstance(subwindow, OrderedIndex) and subwindow.space is not None:
                 space = subwindow.space
                 probing.once(space, lambda space=space: space.ranges(batch, workers, self._run_all))  # type: ignore[misc]
-        return probing.split(2 * workers - 1)
+        return probing.split(parts)
 
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
         """Find pairs; gives the comparisons made so far each time the sink has been filled further."""
@@ -96,7 +98,9 @@ class Window:
         return self._chain.first_row
 
     def _create(self, capacity: int, window: int, previous: Index | None) -> Index:
-        advice = self._advisor.advise(window, previous)
+        advice = self._advisor.advise(window)
+        if self._advice is None or advice.index != self._advice.index:
+            self._switches += 1
         self._advice = advice
         if advice.index == "scan":
             return ScanIndex(capacity, self._stored)
@@ -122,10 +126,12 @@ class Window:
         newest = self._chain.subwindows[-1] if self._chain.subwindows else None
         key = newest.space.why if isinstance(newest, OrderedIndex) and newest.space is not None else None
         return {
-            "index": self._advisor.name if newest is None else newest.name,
-            "why": self._advisor.why if self._advice is None else self._advice.why,
+            "index": self._index if newest is None else newest.name,
+            "why": "nothing is stored yet" if self._advice is None else self._advice.why,
             "key": key,
             "subwindows": kinds,
+            "switches": max(self._switches, 0),
+            "key_changes": self._keys.changes,
             "bytes": self.nbytes,
             "newest": {} if newest is None else newest.figures(),
         }

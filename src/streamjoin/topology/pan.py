@@ -14,6 +14,7 @@ chain never overlap.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -26,6 +27,8 @@ from . import Pairs
 
 ALONE = 1024
 """A batch of fewer tuples is not worth a second thread."""
+PART_SECONDS = 0.001
+"""A part should take about as long: shorter ones cost more than they balance."""
 
 
 class _Part:
@@ -35,15 +38,19 @@ class _Part:
         self._sink = sink
         self._steps = window.probe(probing, sink)
         self.comparisons = 0
+        self.seconds = 0.0
         self.done = False
 
     def run(self) -> Pairs:
         """Go on until all is found, or as much as may be kept at once."""
+        started = time.perf_counter()
         for compared in self._steps:
             self.comparisons += compared
             if self._sink.is_full:
-                return self._sink.take()
-        self.done = True
+                break
+        else:
+            self.done = True
+        self.seconds += time.perf_counter() - started
         return self._sink.take()
 
 
@@ -55,6 +62,7 @@ class PanJoin:
         self._decide = decide
         self._crew = crew
         self._commands: Counter[str] = Counter()
+        self._seconds_per_tuple = 0.0
         self.comparisons = 0
 
     def step(self, batches: Mapping[Side, Batch], chores: Sequence[Callable[[], None]] = ()) -> Iterator[Pairs]:
@@ -74,7 +82,8 @@ class PanJoin:
         alone = sum(map(len, batches.values())) < ALONE
         with self._crew.sharing(others, alone=alone) as shared:
             waiting = [part for side, batch in batches.items() for part in self._parts(side, batch, alone)]
-            self._commands["probe"] += len(waiting)
+            parts = waiting
+            self._commands["probe"] += len(parts)
             now, waiting = waiting[: self._at_once], waiting[self._at_once :]
             found = shared.run([part.run for part in now])
         while now:
@@ -85,15 +94,20 @@ class PanJoin:
             waiting = [part for part in now if not part.done] + waiting
             now, waiting = waiting[: self._at_once], waiting[self._at_once :]
             found = self._crew.run([part.run for part in now])
+        probes = sum(map(len, batches.values()))
+        if probes >= ALONE:
+            self._seconds_per_tuple = sum(part.seconds for part in parts) / probes
 
     @property
     def _at_once(self) -> int:
         """How many parts run before their pairs are handed on: only these can hold pairs."""
-        return 2 * self._crew.workers
+        return 8 * self._crew.workers
 
     def _parts(self, side: Side, batch: Batch, alone: bool) -> list[_Part]:
         window = self._windows[other(side)]
-        shares = window.shares(batch, 1 if alone else self._crew.workers)
+        workers = self._crew.workers
+        wanted = int(self._seconds_per_tuple * len(batch) / PART_SECONDS)
+        shares = window.shares(batch, 1 if alone else workers, min(max(wanted, 2 * workers - 1), 8 * workers))
         return [_Part(share, window, PairSink(self._decide, left_probes=side == "left")) for share in shares]
 
     def _insert(self, side: Side, batch: Batch) -> None:
