@@ -1,4 +1,4 @@
-"""The command line: `streamjoin demo | explain | bench scan`. What a command needs is imported when it runs."""
+"""The command line: `streamjoin demo | explain | bench scan|subwindow|panjoin`. What a command needs is imported when it runs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from .errors import ArgumentError, StreamJoinError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from rich.console import Console
 
 MULTIPLES = {"": 1, "k": 1_000, "m": 1_000_000}
+KINDS = ("equality", "band", "celljoin")
+INDEXES = ("auto", "bi-sort", "rap-table", "wib-tree", "hash")
 FILES = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".csv": "csv"}
 
 
@@ -65,7 +68,34 @@ def _parser() -> argparse.ArgumentParser:
     scan.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the generated tuples")
     scan.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
     scan.set_defaults(run=_bench_scan)
+
+    subwindow = benches.add_parser("subwindow", help="one subwindow's insertion and probing, against NumPy and C++")
+    many = {"type": _count, "nargs": "+", "metavar": "N"}
+    subwindow.add_argument("--sizes", **many, help="tuples per subwindow (64K, 1M and 8M, in powers of two)")
+    subwindow.add_argument("--batches", **many, help="tuples at a time (1, 1,024 and 32,768)")
+    _add_measuring(subwindow, "measured rounds (11; quick: 5)")
+    subwindow.set_defaults(run=_bench_subwindow)
+
+    panjoin = benches.add_parser("panjoin", help="whole joins with indexes, against DuckDB, Polars and NumPy")
+    panjoin.add_argument("--windows", **many, help="tuples per window (100K, 1M and 8M; quick: 100K)")
+    panjoin.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="which joins (default: all)")
+    panjoin.add_argument(
+        "--batch", type=_count, default=32_768, metavar="N", help="tuples of a stream at a time (32,768)"
+    )
+    panjoin.add_argument("--workers", **many, help="threads (1 and all cores)")
+    panjoin.add_argument("--indexes", nargs="+", choices=INDEXES, default=INDEXES, help="which indexes (default: all)")
+    panjoin.add_argument("--skew", action="store_true", help="also keys that are skewed, equal or increasing")
+    _add_measuring(panjoin, "measured rounds (32; quick: 8)")
+    panjoin.set_defaults(run=_bench_panjoin)
     return parser
+
+
+def _add_measuring(parser: argparse.ArgumentParser, rounds: str) -> None:
+    parser.add_argument("--rounds", type=_count, metavar="N", help=rounds)
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the generated tuples")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
+    parser.add_argument("--plots", type=Path, metavar="DIR", help="also draw them, into DIR")
+    parser.add_argument("--quick", action="store_true", help="smaller and fewer, in under a minute")
 
 
 def _count(text: str) -> int:
@@ -99,6 +129,37 @@ def _bench_scan(arguments: argparse.Namespace) -> None:
         Console(), window=arguments.window, probes=arguments.probes, rounds=arguments.rounds,
         seed=arguments.seed, json_file=arguments.json,
     )  # fmt: skip
+
+
+def _bench_subwindow(arguments: argparse.Namespace) -> None:
+    from .bench.subwindow import run
+
+    quick = arguments.quick
+    run(
+        _wide_console(), sizes=arguments.sizes or ([1 << 16, 1 << 20] if quick else [1 << 16, 1 << 20, 1 << 23]),
+        batches=arguments.batches or ([1_024, 32_768] if quick else [1, 1_024, 32_768]),
+        rounds=arguments.rounds or (5 if quick else 11), seed=arguments.seed, quick=quick,
+        json_file=arguments.json, plots_directory=arguments.plots,
+    )  # fmt: skip
+
+
+def _bench_panjoin(arguments: argparse.Namespace) -> None:
+    from .bench.panjoin import run
+
+    quick, cores = arguments.quick, os.cpu_count() or 1
+    run(
+        _wide_console(), windows=arguments.windows or ([100_000] if quick else [100_000, 1_000_000, 8_000_000]),
+        kinds=arguments.kinds, batch=arguments.batch, rounds=arguments.rounds or (8 if quick else 32),
+        workers=arguments.workers or sorted({1, cores}), indexes=arguments.indexes, skew=arguments.skew,
+        seed=arguments.seed, quick=quick, json_file=arguments.json, plots_directory=arguments.plots,
+    )  # fmt: skip
+
+
+def _wide_console() -> Console:
+    """The terminal, or a file that is wide enough for the tables."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 160)
 
 
 def read_schema(text: str, argument: str) -> pa.Schema:

@@ -241,8 +241,8 @@ def compiled_pairs(expr: Expr, stored: Side) -> set[tuple[int, int]]:
         arrays: dict[Any, pa.Array] = {(side, name): HARD.column(name).combine_chunks() for name in HARD.column_names}
         values = lowered.sides[side].run(Frame(HARD.num_rows, arrays))
         rows[side] = np.arange(HARD.num_rows) if values.live is None else np.flatnonzero(values.live)
-        slots[side] = [column[rows[side]] for column in values.columns]
-        assert [str(column.dtype) for column in slots[side]] == [slot.dtype for slot in lowered.slots[side]]
+        assert [str(column.dtype) for column in values.columns] == [slot.dtype for slot in lowered.slots[side]]
+        slots[side] = [values.columns[number][rows[side]] for number in lowered.tested[side]]
     zero, one = np.zeros(HARD.num_rows, np.int64), np.ones(HARD.num_rows, np.int64)
     places = np.empty((2, 1 << 14), np.int32)
     probing = other(stored)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..arrow import as_schema
 from ..options import Options, check_options
+from ..store.choice import SideKeys
 from . import Predicate, check_aliases, not_too_deep, plan_for
 from .expr import SIDES, Expr, Side, other
 from .lower import Lowered, lower
@@ -39,8 +40,10 @@ class Explanation:
     """The same, but only where both texts have over 7 bytes."""
     slots: Mapping[Side, tuple[str, ...]]
     """By side: the numbers that compiled code keeps of each tuple."""
+    keys: Mapping[Side, str]
+    """By stored side: what an ordered index sorts by, to begin with; empty where there is nothing."""
     index: str
-    """The index that runs it: the one that was asked for, or what "auto" picks."""
+    """The index that runs it: the one that was asked for, or what "auto" picks for all but small windows."""
 
     def __str__(self) -> str:
         lines = [_line("predicate", self.predicate), _line("best key", _KINDS[self.kind])]
@@ -67,8 +70,10 @@ class Explanation:
     def _index(self) -> str:
         if self.index == "hash":
             return "hash, on the equality; the rest is tested along its chains"
-        note = "; no index of this version uses a band, the scan tests it" if self.bands else ""
-        return f"{self.index}: every stored tuple in the window is tested{note}"
+        if self.index == "scan":
+            return "scan: every stored tuple in the window is tested"
+        sides = [f"{side} stored: {self.keys[side] or 'none, so it is scanned'}" for side in SIDES]
+        return f"{self.index}, sorted by a key ({'; '.join(sides)})"
 
     def _execution(self) -> list[str]:
         kept = " and ".join(
@@ -153,7 +158,8 @@ def _explanation(plan: Plan, lowered: Lowered, options: Options, aliases: tuple[
         recheck=texts(lowered.recheck),
         recheck_long_text=texts(lowered.recheck_long_text),
         slots={side: tuple(slot.dtype for slot in lowered.slots[side]) for side in SIDES},
-        index=options.index,
+        keys={side: SideKeys(lowered, side).first_key(aliases) for side in SIDES},
+        index=options.index if options.index != "auto" else "bi-sort" if lowered.has_order else "scan",
     )
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 from ..errors import PredicateError
@@ -90,12 +91,14 @@ def _between(emitter: _PairEmitter, stored: Side) -> Iterator[RangeKey]:
         op = test.op if stored == "left" else MIRRORED[test.op]
         if op in ("le", "ge"):
             (at_most if op == "le" else at_least).append((own, probing, test, source))
-    for low, high_bound, test, source in at_most:
-        for high, low_bound, test2, source2 in at_least:
-            a, b = emitter.slots[stored][low], emitter.slots[stored][high]
-            same = (a.encoding.domain, a.encoding.scale, test.bits) == (b.encoding.domain, b.encoding.scale, test2.bits)
-            if low != high and same and a.encoding.domain not in ("prefix", "approximate", "hash"):
-                yield RangeKey(low, ((low_bound, high_bound),), width=high, sources=(source, source2), expr=a.expr)
+    pairs = list(product(at_most, at_least))
+    # Around one probing value if there is one; else whatever bounds from both sides, such as intervals that overlap.
+    pairs = [(a, b) for a, b in pairs if a[1] == b[1]] or pairs
+    for (low, high_bound, test, source), (high, low_bound, test2, source2) in pairs:
+        a, b = emitter.slots[stored][low], emitter.slots[stored][high]
+        same = (a.encoding.domain, a.encoding.scale, test.bits) == (b.encoding.domain, b.encoding.scale, test2.bits)
+        if low != high and same and a.encoding.domain not in ("prefix", "approximate", "hash"):
+            yield RangeKey(low, ((low_bound, high_bound),), width=high, sources=(source, source2), expr=a.expr)
 
 
 def _rearranged(band: Band, emitter: _PairEmitter) -> Iterator[RangeKey]:

@@ -150,22 +150,24 @@ def _probe(words, count, samples, low, high, mask, out_range, out_place, state):
                 for h in range(4):
                     out_range[found + h] = i
                     out_place[found + h] = np.int32(words[start + h] & mask)
-                compared += SAMPLE
                 found += max(hits, 0)
+                compared += SAMPLE + max(hits, 0)
                 continue
             if resumed >= 0:
                 start = resumed
                 resumed = np.int64(-1)
+            else:
+                compared += SAMPLE
             word = start
             while word < count and words[word] <= end:
                 if found == room:
-                    state[0], state[1], state[2], state[3] = i, compared, word + 1, parts[k]
+                    state[0], state[1], state[2], state[3] = i, compared + word - start, word + 1, parts[k]
                     return found
                 out_range[found] = i
                 out_place[found] = np.int32(words[word] & mask)
                 found += 1
                 word += 1
-            compared += SAMPLE + word - start
+            compared += word - start
         first_range += block
     state[0], state[1], state[2], state[3] = n, compared, 0, 0
     return found

@@ -22,8 +22,9 @@ from .batch import Array, Batch, concatenated
 from .keyspace import HASH_BITS, INT64_MAX, INT64_MIN, KEY_BITS, KeySpace, Reduction, lowered_by
 
 STORED_SAMPLE, PROBING_SAMPLE = 1024, 256
-RANGE_COST, CANDIDATE_COST = 60.0, 15.0
-"""Nanoseconds for finding a range in every subwindow and for looking at a candidate: only their ratio matters."""
+RANGE_COST, CANDIDATE_COST, SCAN_COST = 60.0, 15.0, 0.1
+"""Nanoseconds for finding a range in every subwindow, for looking at a candidate, and for comparing with an irregular
+tuple: only their ratios matter."""
 MOST_CELL_BITS = 20
 PATIENCE = 1.5
 """How much worse (per tuple of the window) a key space may become before others are tried."""
@@ -42,6 +43,7 @@ class SideKeys:
         self._probing_sample: Batch | None = None
         self._recent: dict[str, deque[Batch]] = {"stored": deque(), "probing": deque()}
         self._current: KeySpace | None = None
+        self._aliases = ("l", "r")
         self._cost_when_chosen = 0.0
         self._chosen_knowing = False
         self.changes = 0
@@ -51,6 +53,11 @@ class SideKeys:
     @property
     def usable(self) -> bool:
         return bool(self._equalities or self._keys)
+
+    @property
+    def text(self) -> str | None:
+        """The keys that are used at present; None before any was chosen."""
+        return None if self._current is None else self._current.why
 
     @property
     def is_informed(self) -> bool:
@@ -220,15 +227,23 @@ class SideKeys:
         slots = self._stored_sample
         count = len(next(iter(slots.values())))
         space = replace(space, **{name: copy(value) for name, value in _EMPTY.items()})
-        words = np.sort(space.words(slots, 0, count)[0])
+        words, regular = space.words(slots, 0, count)
+        words.sort()
+        scanned = 0.0 if regular is None else float(1 - regular.mean()) * window
         ranges = space.ranges(self._probing_sample)
         probes = max(len(self._probing_sample), 1)
         hits = np.searchsorted(words, ranges.high, side="right") - np.searchsorted(words, ranges.low)
         candidates = float(hits.sum()) / probes / max(count, 1) * window
-        return len(ranges.low) / probes * RANGE_COST + candidates * CANDIDATE_COST, candidates
+        cost = len(ranges.low) / probes * RANGE_COST + candidates * CANDIDATE_COST + scanned * SCAN_COST
+        return cost, candidates
+
+    def first_key(self, aliases: tuple[str, str]) -> str:
+        """What would be sorted by if nothing was known of the data."""
+        self._aliases = aliases
+        return self.choose(0).why if self.usable else ""
 
     def _text(self, key: RangeKey) -> str:
-        return "key" if key.expr is None else render(key.expr, ("l", "r"))
+        return "key" if key.expr is None else render(key.expr, self._aliases)
 
 
 def _room(values: Array) -> tuple[int, int]:

@@ -124,7 +124,7 @@ class Window:
         for subwindow in self._chain.subwindows:
             kinds[subwindow.name] = kinds.get(subwindow.name, 0) + 1
         newest = self._chain.subwindows[-1] if self._chain.subwindows else None
-        key = newest.space.why if isinstance(newest, OrderedIndex) and newest.space is not None else None
+        key = self._keys.text if isinstance(newest, OrderedIndex) else None
         return {
             "index": self._index if newest is None else newest.name,
             "why": "nothing is stored yet" if self._advice is None else self._advice.why,

@@ -1,0 +1,382 @@
+"""PanJoin as its users see it: back-pressure, batches, the choice of index and key, workers, belated tuples."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streamjoin as sj
+from streamjoin.flow.crew import Crew
+from streamjoin.store import chain
+
+RNG = np.random.default_rng(7)
+
+
+def stream(count: int, span: int, seed: int = 0, **more: Any) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    columns = {"k": rng.integers(0, span, count).astype(np.int32), "n": np.arange(count)}
+    return pa.table({**columns, **more})
+
+
+def pairs(table: pa.Table) -> list[tuple[int, int]]:
+    return sorted(zip(table["n"].to_pylist(), table["n_right"].to_pylist(), strict=True))
+
+
+BAND = "l.k BETWEEN r.k - 1 AND r.k + 1"
+ENGINES = [(a, i) for a in ("three-step", "panjoin") for i in ("scan", "bi-sort", "rap-table", "wib-tree", "auto")]
+
+
+# --- Back-pressure -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("algorithm", "index"), ENGINES)
+def test_nothing_is_lost_when_the_reader_is_slow(algorithm: str, index: str) -> None:
+    """Pushes are refused while too many results wait; the same pushes work after a poll, and memory stays bounded."""
+    left, right = stream(6000, 40, 1), stream(6000, 40, 2)
+    expected = pairs(sj.join(left, right, on=BAND, window=2000, index="scan", algorithm="three-step"))
+    found, refused, most = [], 0, 0
+    with sj.WindowJoin(
+        left.schema,
+        right.schema,
+        on=BAND,
+        window=2000,
+        algorithm=algorithm,
+        index=index,
+        workers=2,
+        max_pending=5000,
+        max_batch=1000,
+    ) as join:
+        for push, table in ((join.push_left, left), (join.push_right, right)):
+            for start in range(0, 6000, 1500):
+                while True:
+                    try:
+                        push(table.slice(start, 1500))
+                        break
+                    except sj.BackPressure:
+                        refused += 1
+                        found.append(join.poll())
+                        most = max(most, found[-1].num_rows)
+        found.append(join.finish())
+    assert pairs(pa.concat_tables(found)) == expected
+    assert refused > 5
+    assert most <= 5000 + 16 * (1 << 20)
+
+
+def test_a_poll_continues_where_work_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One batch may make far more results than may wait: they come poll by poll."""
+    monkeypatch.setattr("streamjoin.store.batch.QUOTA", 1000)
+    monkeypatch.setattr("streamjoin.store.batch.BUFFER", 8192)
+    monkeypatch.setattr("streamjoin.store.batch.PairSink._spare", [])
+    left, right = stream(3000, 1, 1), stream(3000, 1, 2)
+    with sj.WindowJoin(left.schema, right.schema, on=BAND, window=3000, max_pending=10_000, workers=2) as join:
+        join.push_left(left)
+        join.push_right(right)
+        sizes = []
+        while sum(sizes) < 9_000_000:
+            table = join.poll()
+            sizes.append(table.num_rows)
+        assert len(sizes) > 20
+        assert max(sizes) < 200_000
+        assert join.finish().num_rows == 0
+
+
+def test_punctuation_waits_for_unfinished_work() -> None:
+    left = stream(2000, 1, 1, ts=np.arange(2000))
+    right = stream(2000, 1, 2, ts=np.arange(2000))
+    with sj.WindowJoin(
+        left.schema, right.schema, on=BAND, window=sj.TimeWindow(2000), time="ts", order="punctuated", max_pending=1,
+        algorithm="three-step",
+    ) as join:  # fmt: skip
+        join.push_left(left)
+        join.poll()
+        join.push_right(right)
+        seen = []
+        while join.watermark is None:
+            table = join.poll()
+            if join.watermark is None:
+                seen += table["ts"].to_pylist()
+        rest = join.finish()
+        assert all(t >= join.watermark for t in rest["ts"].to_pylist()) or rest.num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("max_pending", 0), ("max_batch", "x"), ("max_wait", -1), ("max_wait", "5")]
+)
+def test_limits_are_checked(name: str, value: Any) -> None:
+    schema = stream(1, 1).schema
+    with pytest.raises(sj.ArgumentError, match=name):
+        sj.WindowJoin(schema, schema, on=BAND, window=5, **{name: value})
+
+
+# --- Batches -----------------------------------------------------------------------------------------
+
+
+def steps_of(join: sj.WindowJoin) -> list[int]:
+    """The sizes of the batches that reach the topology."""
+    sizes: list[int] = []
+    step = join._topology.step
+
+    def noted(batches: Any, chores: Any = ()) -> Any:
+        sizes.append(sum(len(batch) for batch in batches.values()))
+        return step(batches, chores)
+
+    join._topology.step = noted  # type: ignore[method-assign]
+    return sizes
+
+
+def test_pushes_are_collected_until_somebody_asks() -> None:
+    left, right = stream(100, 5, 1), stream(100, 5, 2)
+    with sj.WindowJoin(left.schema, right.schema, on=BAND, window=50, max_wait=3600) as join:
+        sizes = steps_of(join)
+        for row in range(100):
+            join.push_left(left.slice(row, 1))
+            join.push_right(right.slice(row, 1))
+        assert not sizes
+        late = join.poll()
+        assert sizes == [200]
+        join.push_left(left.slice(0, 1))
+        join.poll()
+        assert sizes == [200, 1]
+    with sj.WindowJoin(left.schema, right.schema, on=BAND, window=50) as join:
+        early = []
+        for row in range(100):
+            join.push_left(left.slice(row, 1))
+            early.append(join.poll())
+            join.push_right(right.slice(row, 1))
+            early.append(join.poll())
+    assert pairs(late) == pairs(pa.concat_tables(early))
+
+
+def test_a_batch_is_full_or_has_waited() -> None:
+    left = stream(100, 5, 1)
+    with sj.WindowJoin(left.schema, left.schema, on=BAND, window=50, max_batch=30, max_wait=3600) as join:
+        sizes = steps_of(join)
+        for row in range(100):
+            join.push_left(left.slice(row, 1))
+        assert sizes == [30, 30, 30]
+    with sj.WindowJoin(left.schema, left.schema, on=BAND, window=50, max_wait=0.02) as join:
+        sizes = steps_of(join)
+        join.push_left(left.slice(0, 1))
+        assert not sizes
+        time.sleep(0.03)
+        join.push_left(left.slice(1, 1))
+        assert sizes == [2]
+
+
+# --- The choice of index and key ---------------------------------------------------------------------
+
+
+def fill(join: sj.WindowJoin, make: Any, rounds: int, size: int = 4096) -> None:
+    for number in range(rounds):
+        join.push_left(make(size, 2 * number))
+        join.push_right(make(size, 2 * number + 1))
+        join.poll()
+
+
+def test_auto_follows_the_data() -> None:
+    """Many candidates: scan. Few: BI-Sort. It switches when a new subwindow is opened, and says why."""
+    schema = stream(1, 1).schema
+    with sj.WindowJoin(schema, schema, on=BAND, window=20_000) as join:
+        fill(join, lambda n, seed: stream(n, 1_000_000, seed), 12)
+        chosen = join.metrics()["indexes"]["left"]
+        assert chosen["index"] == "bi-sort"
+        assert "candidates" in chosen["why"]
+        assert chosen["key"] == "l.k"
+        fill(join, lambda n, seed: stream(n, 4, seed), 12, 600)
+        chosen = join.metrics()["indexes"]["left"]
+        assert chosen["index"] == "scan"
+        assert "of the window" in chosen["why"]
+        assert chosen["switches"] >= 1
+
+
+def test_auto_scans_what_is_small_or_has_no_key() -> None:
+    schema = stream(1, 1).schema
+    with sj.WindowJoin(schema, schema, on=BAND, window=100) as join:
+        fill(join, lambda n, seed: stream(n, 50, seed), 40, 20)
+        assert join.metrics()["index"] == "scan"
+        assert "faster than searched" in join.metrics()["indexes"]["right"]["why"]
+    with sj.WindowJoin(schema, schema, on="l.k * r.k % 7 = 3", window=100) as join:
+        fill(join, lambda n, seed: stream(n, 50, seed), 3, 20)
+        assert join.metrics()["indexes"]["left"]["why"] == "the predicate has no key to sort by"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_auto_algorithm_uses_the_workers(workers: int) -> None:
+    schema = stream(1, 1).schema
+    with sj.WindowJoin(schema, schema, on=BAND, window=100, workers=workers) as join:
+        metrics = join.metrics()
+        assert metrics["algorithm"] == ("panjoin" if workers == 2 else "three-step")
+        assert metrics["algorithm_why"] == ("2 workers" if workers == 2 else "1 worker")
+
+
+def compared_per_tuple(
+    on: str, left: pa.Table, right: pa.Table, index: str, batch: int = 2048
+) -> tuple[float, int, Any]:
+    out = 0
+    with sj.WindowJoin(left.schema, right.schema, on=on, window=30_000, index=index, workers=2) as join:
+        for start in range(0, left.num_rows, batch):
+            join.push_left(left.slice(start, batch))
+            join.push_right(right.slice(start, batch))
+            out += join.poll().num_rows
+        metrics = join.metrics()
+    return metrics["comparisons"] / (2 * left.num_rows), out, metrics["indexes"]["left"]["key"]
+
+
+@pytest.mark.parametrize("index", ["bi-sort", "rap-table", "wib-tree"])
+def test_neither_equality_nor_band_degrades_to_a_scan(index: str) -> None:
+    """100 symbols, prices over a wide range: either condition alone leaves hundreds of candidates, both a few."""
+    rng = np.random.default_rng(5)
+
+    def quotes(name: str) -> pa.Table:
+        symbols = pa.array([f"S{n}" for n in rng.integers(0, 100, 40_000)])
+        return pa.table({"s": symbols, name: rng.uniform(0, 1000, 40_000)})
+
+    on = "l.s = r.s AND l.p BETWEEN r.q - 1.5 AND r.q + 1.5"
+    compared, found, key = compared_per_tuple(on, quotes("p"), quotes("q"), index)
+    assert found > 40_000 / 4
+    assert compared < 1500
+    assert key == "equality, then l.p"
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        "l.x BETWEEN r.x - 10 AND r.x + 10 AND l.y BETWEEN r.y - 10 AND r.y + 10",
+        "abs(l.x - r.x) <= 10 AND abs(l.y - r.y) <= 10",
+    ],
+)
+def test_bands_in_two_dimensions_use_both(on: str) -> None:
+    rng = np.random.default_rng(6)
+
+    def points() -> pa.Table:
+        return pa.table({"x": rng.integers(0, 10_000, 40_000), "y": rng.uniform(0, 10_000, 40_000).astype(np.float32)})
+
+    compared, found, key = compared_per_tuple(on, points(), points(), "bi-sort")
+    assert found > 1000
+    assert "cells of" in key
+    assert compared < 1500
+
+
+def test_the_better_column_is_found() -> None:
+    """The first band lets everything through, the second hardly anything."""
+    rng = np.random.default_rng(6)
+
+    def points() -> pa.Table:
+        return pa.table({"x": rng.integers(0, 5, 40_000), "y": rng.integers(0, 1_000_000, 40_000)})
+
+    on = "l.x BETWEEN r.x - 9 AND r.x + 9 AND l.y BETWEEN r.y - 9 AND r.y + 9"
+    compared, _, key = compared_per_tuple(on, points(), points(), "bi-sort")
+    assert key.endswith("l.y")
+    assert compared < 1500
+
+
+def test_keys_that_drift_move_the_key_space() -> None:
+    """64-bit keys that grow without end stay selective: the space moves with them at the subwindows' borders."""
+    schema = pa.schema({"k": pa.int64(), "n": pa.int64()})
+    position = 0
+
+    def increasing(count: int, seed: int) -> pa.Table:
+        nonlocal position
+        position += count // 2
+        keys = (np.arange(count) + position) * 10**11
+        return pa.table({"k": keys, "n": np.arange(count)}, schema=schema)
+
+    on = "l.k BETWEEN r.k - 100000000000 AND r.k + 100000000000"
+    with sj.WindowJoin(schema, schema, on=on, window=20_000, index="bi-sort") as join:
+        fill(join, increasing, 40)
+        before = join.metrics()["comparisons"]
+        fill(join, increasing, 10)
+        metrics = join.metrics()
+        assert metrics["indexes"]["left"]["key_changes"] >= 1
+        assert (metrics["comparisons"] - before) / (20 * 4096) < 1500
+
+
+# --- Order, workers, threads -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("index", ["bi-sort", "rap-table", "wib-tree"])
+def test_belated_tuples_wait_in_a_small_buffer(index: str) -> None:
+    """A few tuples far behind the others are found by those that are as far behind, whatever subwindow they came to."""
+    rng = np.random.default_rng(3)
+    ts = np.arange(30_000)
+    ts[rng.integers(20_000, 30_000, 200)] -= 9_000
+    left = stream(30_000, 3000, 1, ts=ts)
+    right = stream(30_000, 3000, 2, ts=ts)
+    options: dict[str, Any] = {"on": BAND, "window": sj.TimeWindow(3000), "time": "ts"}
+    expected = pairs(sj.join(left, right, index="scan", **options))
+    with sj.WindowJoin(left.schema, right.schema, index=index, lateness=10_000, workers=2, **options) as join:
+        found = []
+        for start in range(0, 30_000, 1000):
+            join.push_left(left.slice(start, 1000))
+            join.push_right(right.slice(start, 1000))
+            found.append(join.poll())
+        belated = [s._belated.count for s in join._topology._windows["left"]._chain.subwindows if s._belated]
+        found.append(join.finish())
+    assert sum(belated) > 20
+    assert pairs(pa.concat_tables(found)) == expected
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 8])
+@pytest.mark.parametrize("index", ["scan", "hash", "bi-sort", "rap-table", "wib-tree"])
+def test_any_number_of_workers(index: str, workers: int) -> None:
+    left, right = stream(20_000, 3000, 1), stream(20_000, 3000, 2)
+    expected = sj.join(left, right, on="l.k = r.k", window=4000, index="scan", algorithm="three-step", order="sorted")
+    found = sj.join(
+        left, right, on="l.k = r.k", window=4000, index=index, algorithm="panjoin", workers=workers, order="sorted"
+    )
+    assert found.equals(expected)
+
+
+def test_metrics_per_worker() -> None:
+    schema = stream(1, 1).schema
+    with sj.WindowJoin(schema, schema, on=BAND, window=20_000, workers=2) as join:
+        fill(join, lambda n, seed: stream(n, 60_000, seed), 10, 8192)
+        workers = join.metrics()["workers"]
+    assert 1 <= len(workers) <= 2
+    assert sum(worker["busy_s"] for worker in workers) > 0
+    assert workers[0]["commands"]["insert"] == 20
+    assert workers[0]["commands"]["probe"] >= 20
+    assert workers[0]["commands"]["create"] >= 4
+    assert workers[0]["commands"]["expire"] >= 1
+
+
+def test_crew_runs_everything_and_raises_the_first_error() -> None:
+    crew = Crew(3)
+    assert crew.run([lambda n=n: n * n for n in range(50)]) == [n * n for n in range(50)]
+
+    def nested(n: int) -> list[int]:
+        return crew.run([lambda k=k: n * k for k in range(5)])
+
+    assert crew.run([lambda n=n: nested(n) for n in range(20)]) == [[n * k for k in range(5)] for n in range(20)]
+    done: list[int] = []
+
+    def fails() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        crew.run([fails, *(lambda n=n: done.append(n) for n in range(20))])
+    assert sorted(done) == list(range(20))
+    crew.close()
+
+
+def test_closing_lets_the_threads_go() -> None:
+    before = threading.active_count()
+    schema = stream(1, 1).schema
+    for _ in range(5):
+        with sj.WindowJoin(schema, schema, on=BAND, window=20_000, workers=4) as join:
+            fill(join, lambda n, seed: stream(n, 60_000, seed), 2, 8192)
+    assert threading.active_count() <= before + 1
+
+
+def test_subwindows_expire_as_a_whole() -> None:
+    schema = stream(1, 1).schema
+    with sj.WindowJoin(schema, schema, on=BAND, window=10_000, index="bi-sort") as join:
+        fill(join, lambda n, seed: stream(n, 60_000, seed), 30, 2048)
+        metrics = join.metrics()
+        assert 10_000 <= metrics["left"]["window"] <= 10_000 * (1 + 2 / chain.PER_WINDOW)
+        assert metrics["left"]["payload_rows"] <= 10_000 * (1 + 2 / chain.PER_WINDOW) + 3 * 65536
