@@ -1,4 +1,4 @@
-"""The command line: `streamjoin demo | explain | bench scan|subwindow|panjoin`. What a command needs is imported when it runs."""
+"""The command line: `streamjoin demo | explain | bench`. What a command needs is imported when it runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .errors import ArgumentError, StreamJoinError
@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     scan.set_defaults(run=_bench_scan)
 
     subwindow = benches.add_parser("subwindow", help="one subwindow's insertion and probing, against NumPy and C++")
-    many = {"type": _count, "nargs": "+", "metavar": "N"}
+    many: dict[str, Any] = {"type": _count, "nargs": "+", "metavar": "N"}
     subwindow.add_argument("--sizes", **many, help="tuples per subwindow (64K, 1M and 8M, in powers of two)")
     subwindow.add_argument("--batches", **many, help="tuples at a time (1, 1,024 and 32,768)")
     _add_measuring(subwindow, "measured rounds (11; quick: 5)")

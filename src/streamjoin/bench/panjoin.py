@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -38,7 +38,7 @@ from . import peers, plots
 from .baselines import Array
 from .peers import PEERS, Columns, Peer
 from .scan import SCHEMAS, SQL, machine, tuples
-from .subwindow import Rates, check, spread, text_table, titled, write_json
+from .subwindow import Others, Rates, check, others_text, spread, text_table, titled, write_json
 
 INTEGERS = {
     "left": pa.schema({"x": pa.int32(), "y": pa.int32()}),
@@ -57,8 +57,8 @@ MOST_RESULTS = 4_000_000
 EQUAL_WINDOW, EQUAL_BATCH = 4_096, 512
 COMPARES_ALL = {("celljoin", peers.DuckDB): "2 K tuples/s at 100,000", ("celljoin", peers.Polars): "0.13 M at 100,000"}
 PAPER = (
-    ("equality, W = 128M, S = 1", "28.9 M tuples/s (BI-Sort, largest batches); 16 worker nodes of 40 cores per stream"),
-    ("band, W = 1G, S = 1", "about 10 M tuples/s (BI-Sort, batches of 32K); the others 1-10x, at S = 64 10-100x slower"),
+    ("equality, W = 128M, S = 1", "28.9 M tuples/s (BI-Sort, largest batches); 16 nodes of 40 cores per stream"),
+    ("band, W = 1G, S = 1", "about 10 M tuples/s (BI-Sort, 32K batches); the others 1-10x slower, at S = 64 10-100x"),
     ("against nested loops, W = 8M, 16 nodes", "BI-Sort over 1000x low-latency handshake join and SplitJoin, "
      "RaP-Table and WiB+-Tree over 100x at small S; they reply with numbers of tuples, no rows"),
 )  # fmt: skip
@@ -177,15 +177,14 @@ class Joined:
     """A WindowJoin. A scan's left window is filled only: all its tuples come from the right."""
 
     def __init__(self, streams: Streams, index: str, workers: int, batch: int) -> None:
-        threads = "1 thread" if workers == 1 else f"{workers} threads"
-        self.name = f"streamjoin {index}, {threads}"
+        self.name = f"{index}, {workers} thread{'s' if workers > 1 else ''}"
         self.index, self.workers, self._batch = index, workers, batch
         self.one_sided = index == "scan"
         self._streams = streams
         self.join = WindowJoin(
             streams.schemas["left"], streams.schemas["right"], on=streams.sql, window=streams.window,
-            index=index, workers=workers,
-        )  # type: ignore[arg-type]  # fmt: skip
+            index=index, workers=workers,  # type: ignore[arg-type]
+        )  # fmt: skip
 
     def fill(self, streams: Streams) -> None:
         if self.one_sided:
@@ -247,6 +246,8 @@ class Entry:
     index: str | None = None
     workers: int | None = None
     chosen: str | None = None
+    others: float | None = None
+    """Cores that other programs used meanwhile."""
     more: dict[str, Any] = field(default_factory=dict)
 
     def figures(self) -> dict[str, Any]:
@@ -255,7 +256,8 @@ class Entry:
         return {
             "contestant": self.contestant, "kind": self.kind, "window": self.window, "batch": self.batch,
             "index": self.index, "workers": self.workers, "chosen": self.chosen, **self.rates.figures(),
-            "results_per_tuple": per_tuple, "ns_per_result": each, **self.more,
+            "results_per_tuple": per_tuple, "ns_per_result": each, "others_cores": self.others,
+            **self.more,
         }  # fmt: skip
 
 
@@ -267,6 +269,7 @@ def measure(contestant: Contestant, streams: Streams, batch: int, rounds: int, s
     prepared = contestant.prepared if isinstance(contestant, Joined) else lambda left, right: (left, right)
     found: dict[int, int] = {}
     gc.collect()
+    others = Others()
     for number in range(rounds):
         start = streams.window + number * batch
         both = (streams.part(columns, start, start + batch) for columns in (streams.left, streams.right))
@@ -279,6 +282,7 @@ def measure(contestant: Contestant, streams: Streams, batch: int, rounds: int, s
             entry.results += found[number]
         if number >= LEAST_ROUNDS and entry.rates.wall > seconds:
             break
+    entry.others = others.cores()
     for number in sorted({0, min(1, max(found)), max(found)}):
         check(contestant.name, found[number], streams.expected(number, batch, contestant.one_sided))
     if isinstance(contestant, Joined):
@@ -367,6 +371,11 @@ class Results:
     skew: list[Entry] = field(default_factory=list)
     memory: list[dict[str, Any]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    others: float | None = None
+
+    @property
+    def all(self) -> list[Entry]:
+        return self.systems + self.indexes + self.selectivity + self.skew
 
     def compare(self) -> None:
         """Ratios to the best peer, to the scan, and of the most workers to one, of the same join and window."""
@@ -393,7 +402,7 @@ class Results:
             "indexes": [entry.figures() for entry in self.indexes],
             "selectivity": [entry.figures() for entry in self.selectivity],
             "skew": [entry.figures() for entry in self.skew],
-            "memory": self.memory, "left_out": self.left_out, "paper": dict(PAPER),
+            "memory": self.memory, "others_cores": self.others, "left_out": self.left_out, "paper": dict(PAPER),
         }  # fmt: skip
 
 
@@ -426,6 +435,10 @@ def _measure_all(settings: Settings, say: Callable[[str], None]) -> Results:
     else:
         results.left_out.append("skewed keys: add --skew")
     results.compare()
+    known = [(entry.others, entry.rates.wall) for entry in results.all if entry.others is not None]
+    if known:
+        cores, walls = zip(*known, strict=True)
+        results.others = float(np.average(cores, weights=walls))
     return results
 
 
@@ -534,12 +547,15 @@ def run(
     console.print(text_table("In the paper (not this machine)", PAPER))
     for text in results.left_out:
         console.print(f"left out: {text}", markup=False, highlight=False)
+    busy = [e for e in results.all if e.others is not None and e.others > Others.WARN]
+    console.print(others_text(results.others), markup=False, highlight=False)
+    if busy:
+        console.print(f"{len(busy)} of {len(results.all)} contestants ran beside others (see the column): not valid.")
     console.print(
         "All counts of results were right in the first and in the last round of every contestant; "
         f"{time.perf_counter() - started:.0f} s in all."
     )
-    vars_ = {name: value for name, value in vars(settings).items()}
-    figures = {"machine": about | {"cores": str(os.cpu_count())}, "settings": vars_, **results.figures()}
+    figures = {"machine": about | {"cores": str(os.cpu_count())}, "settings": asdict(settings), **results.figures()}
     write_json(json_file, figures)
     if plots_directory is not None:
         for file in plots.panjoin(figures, plots_directory):
@@ -553,32 +569,39 @@ def _times(more: dict[str, Any], key: str) -> str:
     return f"{more[key]:,.3g}x" if key in more else ""
 
 
+def _others(entry: Entry) -> str:
+    return "" if entry.others is None else f"{entry.others:.2f}"
+
+
 def _system_table(kind: str, window: int, entries: list[Entry]) -> Table:
     title = f"M tuples/s, {kind}, windows of {window:,}: median (min - max)"
     columns = "contestant", "index", "median (min - max)", "all rounds", "rounds", "results/tuple", "cpu/wall"
-    table = titled(title, *columns, "of best peer", "all rounds", "of scan", "of 1 thread")
+    table = titled(title, *columns, "others", "of best peer", "all rounds", "of scan", "of 1 thread")
     for entry in entries:
         f = entry.figures()
         table.add_row(
             entry.contestant, entry.chosen or "", spread(entry.rates), f"{f['overall']:.3g}", f"{f['rounds']}",
-            f"{f['results_per_tuple']:.3g}", f"{f['cpu_per_wall']:.2f}", _times(f, "to_best_peer"),
+            f"{f['results_per_tuple']:.3g}", f"{f['cpu_per_wall']:.2f}", _others(entry), _times(f, "to_best_peer"),
             _times(f, "to_best_peer_overall"), _times(f, "to_scan"), _times(f, "to_one_worker"),
         )  # fmt: skip
+    table.caption = "cpu/wall: own CPU time per wall time; others: cores that other programs used meanwhile"
     scans = [entry for entry in entries if entry.index == "scan"]
     if scans:
-        table.caption = f"scan: the left window is full, batches of {scans[0].batch:,} tuples come from the right only"
+        table.caption += (
+            f". scan: the left window is full, batches of {scans[0].batch:,} tuples come from the right only"
+        )
     return table
 
 
 def _entry_table(title: str, what: str, entries: list[Entry], label: Callable[[Entry], str]) -> Table:
     columns = what, "contestant", "window", "batch", "median (min - max)", "all rounds", "results/tuple", "ns/result"
-    table = titled(title, *columns, "cpu/wall")
+    table = titled(title, *columns, "cpu/wall", "others")
     for entry in entries:
         f = entry.figures()
         each = "" if f["ns_per_result"] is None else f"{f['ns_per_result']:.3g}"
         table.add_row(
             label(entry), entry.contestant, f"{entry.window:,}", f"{entry.batch:,}", spread(entry.rates),
-            f"{f['overall']:.3g}", f"{f['results_per_tuple']:.3g}", each, f"{f['cpu_per_wall']:.2f}",
+            f"{f['overall']:.3g}", f"{f['results_per_tuple']:.3g}", each, f"{f['cpu_per_wall']:.2f}", _others(entry),
         )  # fmt: skip
     return table
 

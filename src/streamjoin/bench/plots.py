@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,10 @@ def subwindow(figures: dict[str, Any], directory: Path) -> list[Path]:
             chosen = [entry for entry in figures[sweep] if what in entry]
             if not chosen or (sweep == "selectivity" and what == "insert"):
                 continue
-            points = _points(chosen, lambda e: e["contestant"], lambda e, sweep=sweep: e[sweep], what)
+            points = _points(chosen, lambda e: e["contestant"], itemgetter(sweep), what)
             title = f"{what}, N = {chosen[0]['size']:,}, batches of {chosen[0]['batch']:,}"
             written += _lines(directory / f"subwindow-{what}-by-{sweep}", points, title, letter)
-    errors = {
+    errors: Points = {
         f"{entry['distribution']}, P = {entry['partitions']:,}": list(enumerate(entry["errors"]))
         for entry in figures["convergence"]
     }

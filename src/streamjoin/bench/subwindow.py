@@ -11,10 +11,12 @@ another, each on its own copies of the same tuples. The clock is the thread's CP
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -99,6 +101,35 @@ class Rates:
         }  # fmt: skip
 
 
+class Others:
+    """How many cores other programs (no children of this one) used while it ran; None where the system does not tell.
+
+    CPU per wall time alone does not show it: two threads that share one core look like one that has it for itself.
+    """
+
+    WARN = 0.1
+
+    def __init__(self) -> None:
+        self._before = self._now()
+
+    @staticmethod
+    def _now() -> tuple[float, float, float] | None:
+        try:
+            fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+            user, nice, system, _, _, irq, soft, steal = (int(number) for number in fields)
+        except (OSError, ValueError):
+            return None
+        busy = (user + nice + system + irq + soft + steal) / os.sysconf("SC_CLK_TCK")
+        return busy, sum(os.times()[:4]), time.perf_counter()
+
+    def cores(self) -> float | None:
+        now, before = self._now(), self._before
+        if now is None or before is None:
+            return None
+        busy, own, wall = (a - b for a, b in zip(now, before, strict=True))
+        return max(busy - own, 0.0) / max(wall, 1e-9)
+
+
 def check(who: str, found: int, expected: int) -> None:
     """AssertionError for a contestant that does not find what there is."""
     if found != expected:
@@ -163,13 +194,19 @@ class Indexed:
         self.index.seal()
 
 
+@cache
+def _built(capacity: int) -> CppBiSort:
+    return CppBiSort(capacity)
+
+
 class Cpp:
     """`CppBiSort`, which is one sorted array at any time."""
 
     name = CPP
 
     def __init__(self, capacity: int) -> None:
-        self._cpp = CppBiSort(capacity)
+        self._cpp = _built(capacity)
+        self._cpp.clear()
         self.compiler = self._cpp.compiler
 
     def insert(self, keys: Array) -> None:
@@ -414,15 +451,15 @@ class Results:
     convergence: list[dict[str, Any]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     compiler: str | None = None
+    others: float | None = None
 
     def ratios(self) -> list[dict[str, Any]]:
         """Per size and batch, round by round: ours to NumPy's probe, ours to C++'s insertion and probe."""
         found = []
         by_case = {(entry.contestant, entry.size, entry.batch): entry for entry in self.grid}
-        for name, size, batch in by_case:
+        for (name, size, batch), ours in by_case.items():
             if name not in INDEXES:
                 continue
-            ours = by_case[name, size, batch]
             entry: dict[str, Any] = {"contestant": name, "size": size, "batch": batch}
             searched, in_order = by_case[SEARCHED, size, batch], by_case[SEARCHED_SORTED, size, batch]
             entry["probe_to_searchsorted"] = _ratio(ours.probe, searched.probe)
@@ -443,7 +480,7 @@ class Results:
             "partitions": [entry.figures() for entry in self.partitions],
             "selectivity": [entry.figures() for entry in self.selectivity],
             "ratios": self.ratios(), "convergence": self.convergence, "left_out": self.left_out,
-            "targets": TARGETS, "paper": dict(PAPER),
+            "others_cores": self.others, "targets": TARGETS, "paper": dict(PAPER),
         }  # fmt: skip
 
 
@@ -485,6 +522,7 @@ def run(
     console.print(text_table("In the paper (not this machine)", PAPER))
     for text in results.left_out:
         console.print(f"left out: {text}", markup=False)
+    console.print(others_text(results.others), markup=False, highlight=False)
     console.print("In every round all contestants found as many pairs as np.searchsorted counts.")
     about |= {"compiler": results.compiler} if results.compiler else {}
     settings = {"sizes": sizes, "batches": batches, "rounds": rounds, "seed": seed, "quick": quick}
@@ -498,7 +536,7 @@ def run(
 def _measure_all(
     sizes: list[int], batches: list[int], rounds: int, seed: int, quick: bool, say: Callable[[str], None]
 ) -> Results:
-    results = Results()
+    results, others = Results(), Others()
     names = [*INDEXES, CPP]
     try:
         probe = make(CPP, 64)
@@ -541,6 +579,7 @@ def _measure_all(
     say("adjustment of splitters")
     size = min(max(sizes), 200_000 if quick else 1_000_000)
     results.convergence = convergence(size, [p for p in (256, 1_024, 16_384) if 8 * p <= size] or [16], seed)
+    results.others = others.cores()
     return results
 
 
@@ -569,6 +608,13 @@ def spread(rates: Rates | dict[str, float]) -> str:
             return ""
         rates = rates.figures()
     return f"{_short(rates['median'])} ({_short(rates['min'])} - {_short(rates['max'])})"
+
+
+def others_text(cores: float | None) -> str:
+    if cores is None:
+        return "How busy others kept this machine is not known."
+    text = f"Other programs used {cores:.2f} cores on average."
+    return text + (" THE MACHINE WAS BUSY: do not rely on these figures." if cores > Others.WARN else "")
 
 
 def _short(number: float) -> str:
