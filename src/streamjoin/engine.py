@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -141,14 +142,14 @@ class WindowJoin:
     def _reset(self, schemas: dict[Side, pa.Schema]) -> None:
         """Everything that holds tuples, empty."""
         options = self.options
-        crew = Crew(options.workers if options.algorithm == "panjoin" else 1)
-        self._payload: dict[Side, Payload] = {side: Payload(schemas[side], crew.run) for side in SIDES}
+        self._crew = Crew(options.workers if options.algorithm == "panjoin" else 1)
+        self._payload: dict[Side, Payload] = {side: Payload(schemas[side], self._crew.run) for side in SIDES}
         self._progress = Progress(options.lateness)
         self._push_order = PushOrder()
         front = InOrder if options.needs_order else AsFound
         self._front: Front = front(options.windows, self._progress)
         self._recheck = Recheck(self._lowered, lambda side, rows, names: self._payload[side].take(rows, names))
-        self._topology = make_topology(options, self._lowered, self._recheck, crew)
+        self._topology = make_topology(options, self._lowered, self._recheck, self._crew)
         self._collector = Collector(self._front.together)
         self._queue: deque[Step] = deque()
         self._work: Iterator[Pairs] | None = None
@@ -181,9 +182,10 @@ class WindowJoin:
         """Gather the rows of the results that wait."""
         left, right = self._results.ready()
         try:
-            columns = self._payload["left"].take(left).columns
+            takes = [partial(self._payload["left"].take, left)]
             if len(self._schema) > len(self._payload["left"].schema):
-                columns = columns + self._payload["right"].take(right).columns
+                takes.append(partial(self._payload["right"].take, right))
+            columns = [column for taken in self._crew.run(takes) for column in taken.columns]
         except pa.ArrowException as error:
             raise DataError(f"poll: {len(left)} results cannot be put into one table: {error}") from None
         table = pa.Table.from_arrays(columns, schema=self._schema)

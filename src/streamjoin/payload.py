@@ -238,10 +238,12 @@ class _Field:
         self.validity.release(segment)
         self._used = {number: used for number, used in self._used.items() if number >= segment}
 
-    def array(self, rows: Rows, values: Array, spans: Spans, run_all: RunAll) -> pa.Array | pa.ChunkedArray:
-        """The gathered values as an Arrow array."""
+    def array(
+        self, rows: Rows, values: Array, absent: bool, spans: Spans, run_all: RunAll
+    ) -> pa.Array | pa.ChunkedArray:
+        """The gathered values as an Arrow array; `absent`: some rows are not there."""
         valid = None
-        if self.any_null or (len(rows) > 0 and int(rows.min()) < 0):
+        if self.any_null or absent:
             valid = np.empty(len(rows), np.uint8)
             gather_validity(self.validity.addresses, self.validity.first, rows, valid)
         if self.is_text:
@@ -320,9 +322,9 @@ class _Records:
         spans = [(start, min(start + PIECE, len(rows))) for start in range(0, len(rows), PIECE)]
         table, first, nowhere = self._segments.addresses, self._segments.first, self._nowhere.ctypes.data
         run_all([partial(gather_records, table, first, self._width, nowhere, rows, *span, *columns) for span in spans])
-        return {
-            name: field.array(rows, out, spans, run_all) for name, field, out in zip(names, fields, outs, strict=True)
-        }
+        absent = bool(len(rows)) and int(rows.min()) < 0
+        arrays = (field.array(rows, out, absent, spans, run_all) for field, out in zip(fields, outs, strict=True))
+        return dict(zip(names, arrays, strict=True))
 
 
 def _column_of(records: Array, width: int, field: _Field) -> Array:

@@ -123,7 +123,9 @@ def _bars(file: Path, entries: list[dict[str, Any]]) -> list[Path]:
         rate = {entry["keys"]: entry["median"] for entry in entries if entry["contestant"] == name}
         places = [at + 0.8 * number / len(names) for at, group in enumerate(groups) if group in rate]
         axes.bar(places, [rate[group] for group in groups if group in rate], 0.8 / len(names), label=name)
-    axes.set_xticks([at + 0.4 for at in range(len(groups))], groups, fontsize="small")
+    axes.set_xticks(
+        [at + 0.4 for at in range(len(groups))], [group.replace(", ", ",\n") for group in groups], fontsize="small"
+    )
     axes.set_yscale("log")
     axes.set(title="by distribution of the keys", ylabel="M tuples/s, median")
     axes.legend(fontsize="small")

@@ -285,7 +285,7 @@ def plan(size: int, batch: int, selectivity: int, rounds: int, seed: int) -> Pla
     filling = [keys[at : min(at + chunk, size - last)] for at in range(0, size - last, chunk)]
     tail = [keys[at : at + batch] for at in range(size - last, size, batch)]
     stored = np.sort(keys[: size - last])
-    warm_up = ranges(rng, stored, batch, selectivity, size)
+    warm_up = ranges(rng, stored, batch, selectivity + -(-selectivity // 2), size)  # so that no output grows later
     while_filling = []
     for at in range(0, len(tail), calls):
         stored = np.sort(np.concatenate([stored, *tail[at : at + calls]]), kind="stable")  # merges

@@ -112,25 +112,40 @@ class PairSink:
     Candidates that a kernel could not decide are decided when the buffer is drained, so they never pile up.
     """
 
-    _spare: ClassVar[list[tuple[Places, Places]]] = []
+    _spare: ClassVar[list[tuple[Array, Array]]] = []
 
     def __init__(self, decide: Decide = lambda left, right: None, *, left_probes: bool = True) -> None:
         self._decide = decide
         self._left_probes = left_probes
-        self._buffers: tuple[Places, Places] | None = None
+        self._buffers: tuple[Array, Array] | None = None
         self._probing: list[Rows] = []
         self._stored: list[Rows] = []
         self.count = 0
 
-    @property
-    def buffers(self) -> tuple[Places, Places]:
-        """Where kernels write places of probing and of stored tuples; taken from those that others are done with."""
+    def _taken_buffers(self) -> tuple[Array, Array]:
+        """Buffers for places and for row numbers, taken from those that others are done with."""
         if self._buffers is None:
             try:
                 self._buffers = PairSink._spare.pop()
             except IndexError:
-                self._buffers = np.empty(BUFFER, np.int32), np.empty(BUFFER, np.int32)
+                self._buffers = np.empty((2, BUFFER), np.int32), np.empty((2, 2 * BUFFER), np.int64)
         return self._buffers
+
+    @property
+    def buffers(self) -> tuple[Places, Places]:
+        """Where kernels write places of probing and of stored tuples."""
+        both = self._taken_buffers()[0]
+        return both[0], both[1]
+
+    @property
+    def both_buffers(self) -> Array:
+        """The same as one array."""
+        return self._taken_buffers()[0]
+
+    @property
+    def row_buffers(self) -> Array:
+        """Where kernels write row numbers of probing and of stored tuples."""
+        return self._taken_buffers()[1]
 
     @property
     def is_full(self) -> bool:

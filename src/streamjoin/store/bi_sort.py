@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import carray, types  # type: ignore[attr-defined]
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -173,15 +173,55 @@ def _probe(words, count, samples, low, high, mask, out_range, out_place, state):
     return found
 
 
+@intrinsic
+def _pointer(typing: Any, address: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], cgutils.voidptr_t)
+
+    return types.voidptr(types.int64), codegen
+
+
+@compiled
+def probe_runs(runs, low, high, mask, owner, probing_rows, window_low, window_high, places, out, state):
+    """Ranges against many runs, and the found tuples as row numbers: one call for a whole window.
+
+    Each line of `runs` describes one: the address and number of its words, those of its samples, the first row number
+    and the address of the others (0: they count up), the same of the coordinates, and whether all of them lie in every
+    probing tuple's window. state[4] is the run to go on with, the others are as in `_probe`.
+    """
+    found, room = 0, out.shape[1] - places.shape[1]
+    number = state[4]
+    while number < len(runs) and found <= room:
+        run = runs[number]
+        count = run[1]
+        words = carray(_pointer(run[0]), count + SAMPLE, np.uint64)
+        samples = carray(_pointer(run[2]), run[3], np.uint64)
+        hits = _probe(words, count, samples, low, high, mask, places[0], places[1], state)
+        rows = carray(_pointer(run[5]), count, np.int64)
+        coordinates = carray(_pointer(run[7]), count, np.int64)
+        for c in range(hits):
+            i, j = np.int64(owner[places[0, c]]), np.int64(places[1, c])
+            out[0, found] = probing_rows[i]
+            out[1, found] = run[4] + j if run[5] == 0 else rows[j]
+            where = run[6] + j if run[7] == 0 else coordinates[j]
+            found += run[8] | ((where >= window_low[i]) & (where < window_high[i]))
+        if state[0] == len(low):
+            number += 1
+            state[0] = 0
+    state[4] = number
+    return found
+
+
 class _Run:
     """Ascending words and their samples, both with padding behind."""
 
-    __slots__ = ("count", "samples", "words")
+    __slots__ = ("count", "place", "samples", "words")
 
     def __init__(self, words: Words, count: int) -> None:
         self.words, self.count = words, count
         self.samples = np.empty(max(-(-count // SAMPLE), 1) + STRIDE, np.uint64)
         _sample(words, count, self.samples)
+        self.place = words.ctypes.data, count, self.samples.ctypes.data, len(self.samples)
 
     @property
     def view(self) -> Words:
@@ -253,6 +293,11 @@ class BiSort:
             number += 1
         state[0] = -1
         return found
+
+    @property
+    def places(self) -> list[tuple[int, int, int, int]]:
+        """For `probe_runs`: where each run's words and samples lie, and how many they are."""
+        return [run.place for run in self._runs]
 
     def seal(self) -> None:
         while len(self._runs) > 1:

@@ -215,7 +215,7 @@ class SideKeys:
         if key.width is not None:
             low = lowered_by(low, space.widest.get(key.key, 0), space.float_bits.get(key.key))
         width = float(np.median(high.astype(np.float64) - low.astype(np.float64))) if len(low) else 1.0
-        shift = max(int(np.ceil(np.log2(max(width, 1)))) + wider, 0)
+        shift = min(max(int(np.ceil(np.log2(max(width, 1)))) + wider, 0), 63)  # 64 bits cannot be shifted further
         base, span = _room(self._values(key))
         bits = min(max((span >> shift).bit_length(), 1), MOST_CELL_BITS)
         return Reduction(base, max(shift, span.bit_length() - bits), bits)

@@ -45,6 +45,10 @@ class Reduction:
     shift: int
     bits: int
 
+    def __post_init__(self) -> None:
+        assert 0 <= self.shift < 64
+        assert 0 <= self.bits < 64
+
     @property
     def last(self) -> int:
         """The largest value that is not cut off."""

@@ -49,6 +49,11 @@ class Numbers:
         return self.array[start:stop]
 
     @property
+    def address(self) -> int:
+        """Where the array lies in memory; 0 where they count up."""
+        return 0 if self.array is None else self.array.ctypes.data
+
+    @property
     def parts(self) -> tuple[int, Integers]:
         """For compiled code: the first integer, and the array, which is empty where they count up."""
         return self.first, _NONE if self.array is None else self.array

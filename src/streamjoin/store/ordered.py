@@ -10,14 +10,14 @@ Four places where a tuple can be, each probed in its own way:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..predicate.cache import compiled
 from .batch import Batch, PairSink, Probing
-from .bi_sort import BiSort
+from .bi_sort import BiSort, probe_runs
 from .choice import SideKeys
 from .keyspace import PLACE_BITS, KeySpace, Ranges
 from .scan import ScanIndex
@@ -140,13 +140,28 @@ class OrderedIndex(Subwindow):
             return
         ranges = self.ranges(probing)
         regular = batch if ranges.regular is None else ranges.regular
-        yield from self._probe_words(probing, ranges, sink)
+        if not self.is_plain:
+            yield from self._probe_words(probing, ranges, sink)
         if self._indexed < self.count:
             yield from self.scan(probing.mine(regular), sink, self._indexed, self.count)
         for apart in self._irregular:
             yield from apart.scan(probing.mine(regular), sink, 0, apart.count)
         if ranges.irregular is not None:
             yield from self.scan(probing.mine(ranges.irregular), sink, 0, self.count)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether words in a range are matches and lie in sorted runs: `probe_plain` then probes many subwindows."""
+        return isinstance(self.words, BiSort) and self.space is not None and self.space.decides
+
+    def runs(self, probing: Probing) -> list[tuple[int, ...]]:
+        """This plain subwindow's lines for `probe_runs`; none where no probing tuple's window reaches it."""
+        assert isinstance(self.words, BiSort)
+        if self.coordinate.highest < probing.earliest or self.coordinate.lowest >= probing.latest:
+            return []
+        whole = self.coordinate.lowest >= probing.latest_low and self.coordinate.highest < probing.earliest_high
+        numbers = (self.row.first, self.row.address, self.coordinate.first, self.coordinate.address, int(whole))
+        return [(*place, *numbers) for place in self.words.places]
 
     def ranges(self, probing: Probing) -> Ranges:
         """What the probing tuples ask for in this subwindow's key space."""
@@ -187,6 +202,25 @@ class OrderedIndex(Subwindow):
 
 def _stored_only(row: Any, coordinate: Any, slots: list[Any]) -> Batch:
     return Batch(row, coordinate, coordinate, coordinate, slots)
+
+
+def probe_plain(subwindows: Sequence[OrderedIndex], probing: Probing, sink: PairSink) -> Iterator[int]:
+    """Probe the word indexes of plain subwindows of one key space, all in one call."""
+    ranges = subwindows[0].ranges(probing)
+    mine = probing.share(len(ranges.low))
+    runs = [run for subwindow in subwindows for run in subwindow.runs(probing)]
+    if not runs or mine.start == mine.stop:
+        return
+    low, high, owner = ranges.low[mine], ranges.high[mine], ranges.owner[mine]
+    batch = probing.batch
+    table, state, mask = np.array(runs, np.int64), np.zeros(5, np.int64), np.uint64((1 << PLACE_BITS) - 1)
+    while state[4] < len(runs):
+        compared = int(state[1])
+        found = probe_runs(
+            table, low, high, mask, owner, batch.row, batch.low, batch.high, sink.both_buffers, sink.row_buffers, state
+        )
+        sink.add(sink.row_buffers[0, :found].copy(), sink.row_buffers[1, :found].copy())
+        yield int(state[1]) - compared
 
 
 _ITSELF = np.empty(0, np.int32)
