@@ -42,7 +42,7 @@ def test_explain_prints_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", PREDICATE, "--left", LEFT, "--right", RIGHT]) == 0
     out = capsys.readouterr().out
     assert "l.price in [r.bid - 0.01, r.ask + 0.01]" in out
-    assert "scan" in out
+    assert "bi-sort, sorted by a key (left stored: l.price; right stored: r.bid - 0.01)" in out
 
 
 def test_explain_with_aliases(capsys: pytest.CaptureFixture[str]) -> None:

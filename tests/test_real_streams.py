@@ -37,7 +37,7 @@ def streams(request: pytest.FixtureRequest) -> tuple[pa.Table, pa.Table]:
 
 
 @pytest.mark.parametrize("order", ["none", "sorted"])
-@pytest.mark.parametrize("index", ["scan", "hash"])
+@pytest.mark.parametrize("index", ["auto", "hash", "bi-sort", "rap-table", "wib-tree"])
 @pytest.mark.parametrize("window", [(2, 1), (1, 4)])
 def test_skewed_equality_with_a_band(streams, window, index, order):
     left, right = streams

@@ -62,7 +62,7 @@ PAPER = (
     ("equality, W = 128M, S = 1", "28.9 M tuples/s (BI-Sort, largest batches); 16 nodes of 40 cores per stream"),
     ("band, W = 1G, S = 1", "about 10 M tuples/s (BI-Sort, 32K batches); the others 1-10x slower, at S = 64 10-100x"),
     ("against nested loops, W = 8M, 16 nodes", "BI-Sort over 1000x low-latency handshake join and SplitJoin, "
-     "RaP-Table and WiB+-Tree over 100x at small S; they reply with numbers of tuples, no rows"),
+     "RaP-Table and WiB+-Tree over 100x at small S; BI-Sort replies with places, no rows"),
 )  # fmt: skip
 
 

@@ -91,6 +91,30 @@ def _sample(words, count, samples):
 
 
 @compiled
+def _end_of(words, count, start, end):
+    """The place of the first word beyond `end`, from `start` on: in growing steps, then by halves."""
+    step = SAMPLE
+    stop = start
+    while stop + step <= count and words[stop + step - 1] <= end:
+        stop += step
+        step *= 2
+    while step > 0:
+        if stop + step <= count and words[stop + step - 1] <= end:
+            stop += step
+        step //= 2
+    return stop
+
+
+@compiled
+def _copy_places(words, mask, number, out_range, out_place):
+    """Plain loops over whole arrays, which become vector code."""
+    for h in range(len(words)):
+        out_place[h] = np.int32(words[h] & mask)
+    for h in range(len(words)):
+        out_range[h] = np.int32(number)
+
+
+@compiled
 def _probe(words, count, samples, low, high, mask, out_range, out_place, state):
     """Sorted ranges against sorted words.
 
@@ -158,16 +182,14 @@ def _probe(words, count, samples, low, high, mask, out_range, out_place, state):
                 resumed = np.int64(-1)
             else:
                 compared += SAMPLE
-            word = start
-            while word < count and words[word] <= end:
-                if found == room:
-                    state[0], state[1], state[2], state[3] = i, compared + word - start, word + 1, parts[k]
-                    return found
-                out_range[found] = i
-                out_place[found] = np.int32(words[word] & mask)
-                found += 1
-                word += 1
-            compared += word - start
+            stop = _end_of(words, count, start, end)
+            fits = min(stop - start, room - found)
+            _copy_places(words[start : start + fits], mask, i, out_range[found:], out_place[found:])
+            found += fits
+            compared += fits
+            if start + fits < stop:
+                state[0], state[1], state[2], state[3] = i, compared, start + fits + 1, parts[k]
+                return found
         first_range += block
     state[0], state[1], state[2], state[3] = n, compared, 0, 0
     return found
