@@ -7,6 +7,7 @@ The payload is never touched in between.
 
 from __future__ import annotations
 
+import threading
 import time as clock
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -87,8 +88,9 @@ class LateRows(NamedTuple):
 class WindowJoin:
     """A running join of two streams.
 
-    Push batches as they come, poll results as often as you like, and finish when the streams end. Not safe for use
-    from several threads at once.
+    Push batches as they come, poll results as often as you like, and finish when the streams end. Several threads may
+    use it, such as one for each stream and one that polls; their calls take turns. An error in the middle of a push or
+    poll, Ctrl-C included, ends the join: later calls raise StateError.
     """
 
     def __init__(
@@ -135,6 +137,7 @@ class WindowJoin:
         self._latency = Latency()
         self._watermark: int | None = None
         self._state = "open"
+        self._lock = threading.RLock()
         with not_too_deep():
             self._reset(schemas)
         cache_directory()
@@ -166,17 +169,20 @@ class WindowJoin:
 
     def push_left(self, batch: Any) -> None:
         """Take a batch of the left stream: anything with the Arrow PyCapsule interface."""
-        self._push("left", batch)
+        with self._lock:
+            self._push("left", batch)
 
     def push_right(self, batch: Any) -> None:
         """Take a batch of the right stream: anything with the Arrow PyCapsule interface."""
-        self._push("right", batch)
+        with self._lock:
+            self._push("right", batch)
 
     def poll(self) -> pa.Table:
         """The results that are ready and were not polled yet, without waiting."""
-        self._check_state("poll", "open", "finished")
-        self._advance()
-        return self._ready()
+        with self._lock:
+            self._check_state("poll", "open", "finished")
+            self._advance()
+            return self._ready()
 
     def _ready(self) -> pa.Table:
         """Gather the rows of the results that wait."""
@@ -191,7 +197,7 @@ class WindowJoin:
         table = pa.Table.from_arrays(columns, schema=self._schema)
         self._results.clear()
         self._out += len(left)
-        if self.options.time is not None and not self._is_behind:
+        if self.options.time is not None and not self._has_work:
             self._watermark = self._results.watermark(self._progress.watermark)
         if self.options.order == "punctuated" and self._watermark is not None:
             table = table.replace_schema_metadata({"streamjoin.watermark": str(self._watermark)})
@@ -199,22 +205,24 @@ class WindowJoin:
 
     def finish(self) -> pa.Table:
         """End both streams and return the rest of the results."""
-        self._check_state("finish", "open", "finished")
-        if self._state == "open":
-            last = self._front.finish()
-            if last is not None:
-                self._collector.add(last)
-            self._advance(without_limit=True)
-            with self._whole():
-                self._results.close(self._times)
-            self._state = "finished"
-        return self._ready()
+        with self._lock:
+            self._check_state("finish", "open", "finished")
+            if self._state == "open":
+                last = self._front.finish()
+                if last is not None:
+                    self._collector.add(last)
+                self._advance(without_limit=True)
+                with self._whole():
+                    self._results.close(self._times)
+                self._state = "finished"
+            return self._ready()
 
     def late(self) -> LateRows:
         """The late rows of both streams since the last call; the join must have been opened with late="keep"."""
         if self.options.late != "keep":
             raise StateError('late: late rows are only counted here; open the join with late="keep" to get them')
-        taken, self._late = self._late, {"left": [], "right": []}
+        with self._lock:
+            taken, self._late = self._late, {"left": [], "right": []}
         tables = [pa.concat_tables([self._payload[s].schema.empty_table(), *taken[s]]) for s in SIDES]
         return LateRows(*tables)
 
@@ -226,8 +234,12 @@ class WindowJoin:
 
     def metrics(self) -> dict[str, Any]:
         """Counts in, out and late, comparisons, latency percentiles in ms, window occupancy, figures per worker."""
-        if self._state == "open":
-            self._advance()
+        with self._lock:
+            if self._state == "open":
+                self._advance()
+            return self._figures()
+
+    def _figures(self) -> dict[str, Any]:
         topology = self._topology
         indexes = topology.indexes()
         sides: dict[str, Any] = {
@@ -256,9 +268,10 @@ class WindowJoin:
 
     def close(self) -> None:
         """Release everything; results that were not polled are gone."""
-        self._state = "closed"
-        self._topology.close()
-        self._reset({side: self._payload[side].schema for side in SIDES})
+        with self._lock:
+            self._state = "closed"
+            self._topology.close()
+            self._reset({side: self._payload[side].schema for side in SIDES})
 
     def _check_state(self, call: str, *allowed: str) -> None:
         if self._state not in allowed:
@@ -286,10 +299,12 @@ class WindowJoin:
     def _push(self, side: Side, batch: Any) -> None:
         argument = f"push_{side}"
         self._check_state(argument, "open")
-        if self._is_behind:
+        if self._is_full:
+            self._advance()
+        if self._is_full:
             raise BackPressure(
-                f"{argument}: {len(self._results)} results wait to be polled, and max_pending allows no more than "
-                f"{self.options.max_pending}; the batch was not taken: poll() and push it again"
+                f"{argument}: {len(self._results)} results wait to be polled, and max_pending stops the join at "
+                f"{self.options.max_pending}; the batch was not taken: poll(), and push it again"
             )
         payload = self._payload[side]
         table = conform(as_table(batch, argument), payload.schema, argument)
@@ -348,9 +363,14 @@ class WindowJoin:
         return read_time(contiguous(table.column(name)), self.options.time.unit, f"{argument}: time column {name!r}")
 
     @property
-    def _is_behind(self) -> bool:
-        """Whether work has stopped half way because too many results wait to be polled."""
-        return self._work is not None
+    def _has_work(self) -> bool:
+        """Whether some tuples that were pushed have not been joined yet."""
+        return self._work is not None or bool(self._queue) or self._collector.rows > 0
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether so many results wait to be polled that work stops."""
+        return self._work is not None or len(self._results) >= self.options.max_pending
 
     def _advance(self, without_limit: bool = False) -> None:
         """Join what was collected and forget what has expired, unless too many results wait."""
@@ -361,7 +381,7 @@ class WindowJoin:
         with self._whole():
             while self._join_one(limit):
                 pass
-            if self._work is None:
+            if not self._has_work:
                 self._forget()
         self._latency.add(clock.perf_counter() - since, len(self._results) - before)
 
@@ -387,7 +407,9 @@ class WindowJoin:
         return True
 
     def _forget(self) -> None:
-        """Let go of what no tuple to come can meet."""
+        """Let go of what no tuple to come can meet. All that was pushed must have been joined: the front's floor
+        counts it as seen."""
+        assert not self._has_work
         for side in SIDES:
             floor = self._front.floor(side)
             if floor is not None:

@@ -178,7 +178,7 @@ def _time_columns(left: pa.Schema, right: pa.Schema, time: Any) -> TimeColumns |
 
 def _algorithm(algorithm: Any, workers: int) -> str:
     known = get_args(Algorithm)
-    choose("algorithm", algorithm, known)
+    choose("algorithm", algorithm, known if algorithm in known else (*ALGORITHMS, "auto"))
     if algorithm == "auto":
         return "panjoin" if workers > 1 else "three-step"
     if algorithm not in ALGORITHMS:
@@ -192,7 +192,7 @@ def _index(index: Any, has_equality: bool, has_order: bool) -> str:
     if index == "hash" and not has_equality:
         raise ArgumentError(
             "index: 'hash' needs an equality between the two streams that every pair must meet, such as l.k = r.k, "
-            "and the predicate has none; use 'scan' or 'auto'"
+            "and the predicate has none; use 'auto'" + (", 'bi-sort'" if has_order else "") + " or 'scan'"
         )
     if index in ORDERED and not has_order:
         raise ArgumentError(

@@ -83,6 +83,8 @@ class Payload:
     def take(self, rows: Rows, columns: list[str] | None = None) -> pa.Table:
         """The given rows, in the given order; row number -1 gives NULLs."""
         self.settle()
+        if len(rows) and int(rows.min()) < self.first and bool(((rows >= 0) & (rows < self.first)).any()):
+            raise IndexError(f"rows below {self.first} have been released")
         names = self.schema.names if columns is None else columns
         arrays: dict[str, Any] = self._records.take(
             rows, [n for n in names if n in self._records.columns], self._run_all

@@ -32,11 +32,17 @@ class Crew:
 
     @contextmanager
     def sharing(self, early: Sequence[Callable[[], Any]], *, alone: bool = False) -> Iterator[Shared]:
-        """Begin with some tasks while the caller prepares others. `alone`: not worth waking anybody."""
+        """Begin with some tasks while the caller prepares others. `alone`: not worth waking anybody.
+
+        If the caller fails, tasks that have begun are waited for, and the others are dropped.
+        """
         shared = Shared(self, None if alone else self._pool)
         shared.add(early)
-        yield shared
-        shared.run([])
+        try:
+            yield shared
+            shared.run([])
+        finally:
+            shared.stop()
 
     def note(self, started: float) -> None:
         thread = threading.get_ident()
@@ -81,6 +87,12 @@ class Shared:
         if self._error is not None:
             raise self._error
         return results
+
+    def stop(self) -> None:
+        with self._idle:
+            self._tasks.clear()
+            while self._running:
+                self._idle.wait()
 
     def _help(self) -> None:
         self._work()

@@ -48,6 +48,7 @@ class OpenTuples:
 
     def forget(self, row: int) -> None:
         """Rows below this one are closed and will not come again."""
+        assert row >= self._base
         self._met = self._met[row - self._base :].copy()
         self._base = row
 

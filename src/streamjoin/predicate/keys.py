@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from ..errors import PredicateError
@@ -116,26 +117,28 @@ def _rearranged(band: Band, emitter: _PairEmitter) -> Iterator[RangeKey]:
         _NUMBERS if is_float else _NUMBERS | _MOMENTS
     ):
         return
+    if any(not isfinite(c.value) for c in constants if isinstance(c.value, float)):
+        return
+    whole = [n for n in nodes if len(sides(n)) == 2 and n.type.is_integer] if is_float else [*terms, *nodes]
+    bits = min((INTEGER_BITS.get(n.type.kind, 64) for n in whole if n.type != BOOLEAN), default=None)
+    limit: float = 1e30 if any(node.type == FLOAT for node in nodes) else 1e290
+    if bits is not None:  # all partial sums, in whatever order, stay below 2**(bits - 1)
+        summands = max(2 + sum(isinstance(n, Call) and n.op in ("add", "sub") for n in walk(s)) for s in band.sources)
+        limit = (2 ** (bits - 1) - 1 - int(sum(abs(c.value) for c in constants))) // max(len(terms), summands)
+    if any(not abs(c.value) <= max(limit, 0) for c in constants) or limit <= 0:
+        return
     try:
         if is_float:
             if own != [band.key] and own != [_negated(band.key)]:
                 return  # the sum of several stored values would be rounded by itself
-            coarse = any(node.type == FLOAT for node in nodes)
-            limit = 1e30 if coarse else 1e290
-            if any(not abs(c.value) <= limit for c in constants):
-                return
-            intervals = tuple(_widened(i, moved, constants, 2.0**-17 if coarse else 2.0**-46) for i in band.intervals)
-            small = {side: _all_small(own if side == stored else moved, limit) for side in (stored, probing)}
+            share = 2.0**-17 if any(node.type == FLOAT for node in nodes) else 2.0**-46
+            intervals = tuple(_widened(i, moved, constants, share) for i in band.intervals)
         else:
             units = {t.type.unit for t in (*terms, *constants) if t.type.is_timestamp or t.type.kind == "interval"}
             if len(units) > 1:
                 return
-            bits = min(INTEGER_BITS.get(n.type.kind, 64) for n in (*terms, *nodes) if n.type != BOOLEAN)
-            bound = 2 ** (bits - 2) // (len(terms) + len(constants) + 1)
-            if any(abs(c.value) > bound for c in constants):
-                return
             intervals = band.intervals
-            small = {side: _all_small(own if side == stored else moved, bound) for side in (stored, probing)}
+        small = {side: _all_small(own if side == stored else moved, limit) for side in (stored, probing)}
     except PredicateError:
         return
     slots = _interval_slots(band, intervals, emitter)

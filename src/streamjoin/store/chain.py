@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from .batch import Batch, PairSink, Probing
-from .ordered import OrderedIndex, probe_plain
 
 SMALLEST, LARGEST = 1 << 10, 1 << 21
 PER_WINDOW = 4
@@ -101,15 +100,6 @@ class Chain:
     def prepare(self) -> None:
         for subwindow in self.subwindows:
             subwindow.prepare()
-
-    def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
-        plain: dict[Any, list[OrderedIndex]] = {}
-        for subwindow in self.subwindows:
-            yield from subwindow.probe(probing, sink)
-            if isinstance(subwindow, OrderedIndex) and subwindow.is_plain:
-                plain.setdefault(subwindow.space, []).append(subwindow)
-        for subwindows in plain.values():
-            yield from probe_plain(subwindows, probing, sink)
 
     def expire(self, floor: int) -> int:
         """Release every subwindow that lies wholly below the floor; returns how many those were."""

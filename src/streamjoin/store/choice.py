@@ -42,6 +42,7 @@ class SideKeys:
         self._stored_sample: dict[int, Array] = {}
         self._probing_sample: Batch | None = None
         self._recent: dict[str, deque[Batch]] = {"stored": deque(), "probing": deque()}
+        self._held = {"stored": 0, "probing": 0}
         self._current: KeySpace | None = None
         self._aliases = ("l", "r")
         self._cost_when_chosen = 0.0
@@ -76,8 +77,9 @@ class SideKeys:
             return
         recent = self._recent[role]
         recent.append(batch.take(np.arange(0, len(batch), -(-len(batch) // wanted))))
-        while sum(map(len, recent)) - len(recent[0]) >= wanted:
-            recent.popleft()
+        self._held[role] += len(recent[-1])
+        while self._held[role] - len(recent[0]) >= wanted:
+            self._held[role] -= len(recent.popleft())
 
     def _sample(self) -> None:
         """Put the samples together."""
@@ -122,8 +124,8 @@ class SideKeys:
                 if outside.mean() > 0.01:
                     return False
                 if key.width is not None and key.key in space.limit:
-                    distance = space._distance(key, self._stored_sample)
-                    if (distance > space.limit[key.key]).mean() > 0.02:
+                    distance = space.distance(key, self._stored_sample)
+                    if (distance > space.limit_of(key)).mean() > 0.02:
                         return False
         return True
 
@@ -179,11 +181,11 @@ class SideKeys:
             if domain in ("f32", "f64"):
                 space.float_bits[key.key] = 32 if domain == "f32" else 64
             if key.width is not None and self._stored_sample:
-                distance = space._distance(key, self._stored_sample)
+                distance = space.distance(key, self._stored_sample)
                 finite = distance[np.isfinite(distance)]
                 usual, large = np.quantile(finite, [0.9, 0.99]) if len(finite) else (0.0, 0.0)
                 space.limit[key.key] = max(8 * float(usual), float(large), float(np.finfo(np.float32).tiny))
-                space.widest[key.key] = float(finite[finite <= space.limit[key.key]].max(initial=0))
+                space.widest[key.key] = float(finite[finite <= space.limit_of(key)].max(initial=0))
             for bound in (b for interval in key.intervals for b in interval if b is not None):
                 valid = probing[bound].validity
                 if valid is not None and not probing[bound].required:

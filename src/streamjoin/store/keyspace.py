@@ -152,8 +152,8 @@ class KeySpace:
         for key in self.keys:
             masks = [] if key.regular[0] is None else [cut[key.regular[0]]]
             if key.width is not None:
-                distance = self._distance(key, cut)
-                limit = self.limit.get(key.key, np.inf)
+                distance = self.distance(key, cut)
+                limit = self.limit_of(key)
                 least, most, fit = _extent(distance, limit)
                 self.widest[key.key] = max(self.widest.get(key.key, 0), most)
                 self.narrowest[key.key] = min(self.narrowest.get(key.key, np.inf), least)
@@ -164,7 +164,11 @@ class KeySpace:
                     regular = mask if regular is None else regular & mask
         return words, regular
 
-    def _distance(self, key: RangeKey, slots: dict[int, Array]) -> Array:
+    def limit_of(self, key: RangeKey) -> float:
+        """The largest distance of a regular tuple: at most what can be subtracted from a bound without an overflow."""
+        return min(self.limit.get(key.key, np.inf), 2.0**62 if key.key not in self.float_bits else 1e300)
+
+    def distance(self, key: RangeKey, slots: dict[int, Array]) -> Array:
         """How far the width slot lies above the key, rounded up; infinity where that is no finite number."""
         assert key.width is not None
         low, high = slots[key.key], slots[key.width]
@@ -276,7 +280,7 @@ def floats(bits: Array, width: int) -> Array:
 def lowered_by(values: Array, distance: float, float_bits: int | None) -> Array:
     """values - distance or a little less, in the same domain."""
     if float_bits is None:
-        return _integer_lowered(values, int(min(distance, INT64_MAX)))
+        return _integer_lowered(values, int(distance))
     from ..predicate.encode import ordered_bits
 
     with np.errstate(over="ignore", invalid="ignore"):

@@ -11,10 +11,14 @@ Integers = npt.NDArray[np.int64]
 
 
 class Numbers:
-    """Invariant: either `array` holds the integers, or the one at each place is `first + place`."""
+    """Invariant: either `array` holds the integers, or the one at each place is `first + place`.
 
-    def __init__(self, capacity: int) -> None:
+    `explicit`: the array is wanted in any case, since it will be read at every probe.
+    """
+
+    def __init__(self, capacity: int, explicit: bool = False) -> None:
         self._capacity = capacity
+        self._explicit = explicit
         self._count = 0
         self.first = 0
         self.array: Integers | None = None
@@ -34,7 +38,7 @@ class Numbers:
         start, end = self._count, self._count + count
         lowest, highest, counts_up = _summary(values)
         follows = int(values[0]) == self.first + start and counts_up
-        if self.array is None and not follows:
+        if self.array is None and (self._explicit or not follows):
             array = np.empty(self._capacity, np.int64)
             array[:start] = np.arange(self.first, self.first + start)
             self.array = array

@@ -18,6 +18,7 @@ import numpy as np
 from ..predicate.cache import compiled
 from .batch import Batch, PairSink, Probing
 from .bi_sort import BiSort, probe_runs
+from .chain import Index
 from .choice import SideKeys
 from .keyspace import PLACE_BITS, KeySpace, Ranges
 from .scan import ScanIndex
@@ -29,13 +30,14 @@ TAIL = 1024
 """The longest tail: one block of a scan."""
 BELATED = 1024
 
-MakeWords = Callable[[int, KeySpace], WordIndex]
+MakeWords = Callable[[int, KeySpace, "OrderedIndex | None"], WordIndex]
+"""Opens a word index: its capacity, its key space, the subwindow before it."""
 
 
 class OrderedIndex(Subwindow):
     """`keys` chooses the key space when the first tuples are indexed; `make_words` then opens the word index.
 
-    `floor` is the highest coordinate of the subwindow before; tuples below are belated.
+    Tuples older than the highest coordinate of the `previous` subwindow are belated.
     """
 
     def __init__(
@@ -46,11 +48,13 @@ class OrderedIndex(Subwindow):
         name: str,
         make_words: MakeWords,
         window: int,
-        floor: int | None,
+        previous: Index | None,
     ) -> None:
-        super().__init__(capacity, stored)
+        super().__init__(capacity, stored, explicit_coordinates=False)
         self.name = name
-        self._keys, self._make_words, self._window, self._floor = keys, make_words, window, floor
+        self._keys, self._make_words, self._window = keys, make_words, window
+        self._floor = None if previous is None else previous.highest
+        self._previous = previous if isinstance(previous, OrderedIndex) else None
         self._indexed = 0
         self._sealed = False
         self.space: KeySpace | None = None
@@ -59,26 +63,24 @@ class OrderedIndex(Subwindow):
         self._belated: ScanIndex | None = None
 
     @property
-    def _extras(self) -> list[ScanIndex]:
-        return [] if self._belated is None else [self._belated]
-
-    @property
     def highest(self) -> int:
-        return max([self.coordinate.highest, *(extra.highest for extra in self._extras)])
+        own = self.coordinate.highest
+        return own if self._belated is None else max(own, self._belated.highest)
 
     @property
     def first_row(self) -> int:
-        return min([self.row.lowest, *(extra.first_row for extra in self._extras)])
+        own = self.row.lowest
+        return own if self._belated is None else min(own, self._belated.first_row)
 
     @property
     def nbytes(self) -> int:
-        parts = [*self._irregular, *self._extras] + ([] if self.words is None else [self.words])
-        return super().nbytes + sum(part.nbytes for part in parts)
+        parts = [self.words, self._belated, *self._irregular]
+        return super().nbytes + sum(part.nbytes for part in parts if part is not None)
 
     @property
     def tuples(self) -> int:
         """All tuples, belated ones included."""
-        return self.count + sum(extra.count for extra in self._extras)
+        return self.count + (0 if self._belated is None else self._belated.count)
 
     def insert(self, batch: Batch) -> None:
         if self._floor is not None and len(batch):
@@ -99,7 +101,8 @@ class OrderedIndex(Subwindow):
             return
         if self.space is None or self.words is None:
             self.space = self._keys.choose(self._window)
-            self.words = self._make_words(self.capacity, self.space)
+            self.words = self._make_words(self.capacity, self.space, self._previous)
+            self._previous = None
         start, self._indexed = self._indexed, self.count
         words, regular = self.space.words(self.slots, start, self.count)
         if regular is not None:
@@ -120,6 +123,7 @@ class OrderedIndex(Subwindow):
         self._irregular.append(apart)
 
     def release(self) -> None:
+        self._previous = None
         if isinstance(self.words, BiSort):
             self.words.release()
 

@@ -47,11 +47,11 @@ class StoredSide:
 class Subwindow:
     """Up to `capacity` tuples in the order of insertion."""
 
-    def __init__(self, capacity: int, stored: StoredSide) -> None:
+    def __init__(self, capacity: int, stored: StoredSide, *, explicit_coordinates: bool = True) -> None:
         self._stored = stored
         self.capacity = capacity
         self.slots = {number: np.empty(capacity, dtype) for number, dtype in stored.dtypes.items()}
-        self.coordinate = Numbers(capacity)
+        self.coordinate = Numbers(capacity, explicit_coordinates)
         self.row = Numbers(capacity)
         self.count = 0
 

@@ -14,7 +14,7 @@ from .chain import LARGEST, Chain, Index
 from .choice import SideKeys
 from .hash import HashIndex
 from .keyspace import PLACE_BITS, KeySpace
-from .ordered import OrderedIndex
+from .ordered import OrderedIndex, probe_plain
 from .rap_table import RapTable
 from .scan import ScanIndex
 from .subwindow import StoredSide
@@ -34,6 +34,7 @@ class Window:
         self._index = index
         self._run_all = run_all
         self._spare: list[Words] = []
+        self._make_words = {"bi-sort": self._bi_sort, "rap-table": self._rap_table, "wib-tree": self._wib_tree}
         self._advice: Advice | None = None
         self._switches = -1
         scans = not self._keys.usable or index == "scan"
@@ -75,7 +76,13 @@ class Window:
 
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
         """Find pairs; gives the comparisons made so far each time the sink has been filled further."""
-        return self._chain.probe(probing, sink)
+        plain: dict[KeySpace | None, list[OrderedIndex]] = {}
+        for subwindow in self._chain.subwindows:
+            yield from subwindow.probe(probing, sink)
+            if isinstance(subwindow, OrderedIndex) and subwindow.is_plain:
+                plain.setdefault(subwindow.space, []).append(subwindow)
+        for subwindows in plain.values():
+            yield from probe_plain(subwindows, probing, sink)
 
     def expire(self, floor: int) -> int:
         """Release what lies below; returns how many subwindows that were."""
@@ -107,16 +114,20 @@ class Window:
         if advice.index == "hash":
             return HashIndex(capacity, self._stored)
 
-        def make_words(capacity: int, space: KeySpace) -> WordIndex:
-            if advice.index == "rap-table":
-                before = previous.words if isinstance(previous, OrderedIndex) and previous.space is space else None
-                return RapTable(capacity, PLACE_BITS, before if isinstance(before, RapTable) else None)
-            if advice.index == "wib-tree":
-                return WibTree(capacity, PLACE_BITS)
-            return BiSort(capacity, PLACE_BITS, self._run_all, self._spare)
+        return OrderedIndex(
+            capacity, self._stored, self._keys, advice.index, self._make_words[advice.index], window, previous
+        )
 
-        floor = None if previous is None else previous.highest
-        return OrderedIndex(capacity, self._stored, self._keys, advice.index, make_words, window, floor)
+    def _bi_sort(self, capacity: int, space: KeySpace, previous: OrderedIndex | None) -> WordIndex:
+        return BiSort(capacity, PLACE_BITS, self._run_all, self._spare)
+
+    def _rap_table(self, capacity: int, space: KeySpace, previous: OrderedIndex | None) -> WordIndex:
+        """Splitters are learnt from the table before, if its words mean the same."""
+        before = previous.words if previous is not None and previous.space is space else None
+        return RapTable(capacity, PLACE_BITS, before if isinstance(before, RapTable) else None)
+
+    def _wib_tree(self, capacity: int, space: KeySpace, previous: OrderedIndex | None) -> WordIndex:
+        return WibTree(capacity, PLACE_BITS)
 
     def figures(self) -> dict[str, Any]:
         """What holds the window, on which keys, and why."""
