@@ -140,10 +140,10 @@ def test_wrong_arguments(changes: dict[str, Any], words: list[str]) -> None:
 
 def test_a_garbage_text_is_refused_at_once() -> None:
     for text in ("l.k = r.k AND " * 700_000, "(" * 10_000_000, "\0\xff'" * 3_000_000, "a" * 10_000_000):
-        started = clock.perf_counter()
+        started = clock.thread_time()
         with pytest.raises(sj.PredicateError) as caught:
             opened(on=text)
-        assert clock.perf_counter() - started < 0.5
+        assert clock.thread_time() - started < 2
         assert len(str(caught.value)) < 1000
 
 

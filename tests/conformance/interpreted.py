@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -29,6 +30,15 @@ def collect(
     return found
 
 
+def array_at(address: int, length: int, dtype: Any) -> Any:
+    """Numba's carray for an address; as far as anybody may read, whatever length was named."""
+    kind = np.dtype(dtype)
+    count = 1 << 12
+    if not address:
+        return np.empty(0, kind)
+    return np.frombuffer((ctypes.c_char * (max(length, count) * kind.itemsize)).from_address(address), kind)
+
+
 @cache
 def load(source: str, name: str) -> Callable[..., Any]:
     """Stands in for `predicate.kernels.load`."""
@@ -37,10 +47,12 @@ def load(source: str, name: str) -> Callable[..., Any]:
     namespace: dict[str, Any] = {}
     exec(compile("\n".join(lines), "<interpreted kernel>", "exec"), namespace)
     for key, value in list(namespace.items()):
-        if hasattr(value, "py_func"):
+        if hasattr(value, "py_func") and key != "probe_run":
             namespace[key] = value.py_func
     namespace["collect"] = collect
     namespace["prefetch"] = lambda array, place: None
+    namespace["pointer"] = int
+    namespace["carray"] = array_at
     namespace.update({key: getattr(ops_vector, key) for key in _FROM_NUMPY})
     function = namespace[name]
 

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from streamjoin.predicate import plan_for
 from streamjoin.predicate.collect import collect
-from streamjoin.predicate.kernels import BLOCK, TILE, hash_kernel, scan_kernel
+from streamjoin.predicate.kernels import BLOCK, TILE
 from streamjoin.predicate.lower import lower
 from streamjoin.predicate.vector import Frame
-from streamjoin.store import Batch, HashIndex, PairSink, ScanIndex
+from streamjoin.store import Batch, HashIndex, PairSink, Probing, ScanIndex
+from streamjoin.store.subwindow import StoredSide
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 UNTOUCHED = -77
@@ -141,38 +142,37 @@ def batch(on: str, side: Any, k: np.ndarray, coordinate: np.ndarray, low: Any, h
 
 
 class CountingSink(PairSink):
-    drained = 0
+    """A sink with outputs of a given size and a guard behind each."""
+
+    def __init__(self, capacity: int, decide: Any = lambda left, right: None) -> None:
+        super().__init__(decide)
+        self.capacity, self.drained = capacity, 0
+        self.guarded = np.full((2, capacity + 64), UNTOUCHED, np.int32)
+        self._buffers = self.guarded[:, :capacity], np.empty((2, 2), np.int64)
 
     def drain(self, count: int, *rows: Any) -> None:
-        assert count <= len(self.probe_places)
+        assert count <= self.capacity
         self.drained += 1
         super().drain(count, *rows)
+
+    def rows(self) -> tuple[Any, Any]:
+        """The rows of all pairs, and the guards untouched."""
+        assert (self.guarded[:, self.capacity :] == UNTOUCHED).all()
+        self._buffers = None  # not to be used by others
+        probing, stored = self.take()
+        none = np.empty(0, np.int64)
+        return np.concatenate([none, *probing]), np.concatenate([none, *stored])
 
 
 def probe(on: str, index: str, stored: Batch, probing: Batch, capacity: int, parts: int = 3) -> tuple[Any, int]:
     """All pairs (probing row, stored row), sorted, and how many times the output was emptied."""
-    dtypes = [slot.dtype for slot in lowered(on).slots["left"]]
-    made: Any
-    if index == "scan":
-        made = ScanIndex(max(len(stored), 1), dtypes, scan_kernel(lowered(on), "left"))
-    else:
-        pair = lowered(on).hash_slots[0]
-        kernel = hash_kernel(lowered(on), "left")
-        made = HashIndex(1 << max(len(stored), 1).bit_length(), dtypes, kernel, [pair[0]], [pair[1]])
+    made = (ScanIndex if index == "scan" else HashIndex)(max(len(stored), 1), StoredSide(lowered(on), "left"))
     for part in np.array_split(np.arange(len(stored)), parts):
         if len(part):
             made.insert(stored.slice(int(part[0]), int(part[-1]) + 1))
-    sink = CountingSink(capacity=capacity)
-    guarded = []
-    for name in ("probe_places", "stored_places"):  # a guard behind each output
-        whole = np.full(capacity + 64, UNTOUCHED, np.int32)
-        guarded.append(whole)
-        setattr(sink, name, whole[:capacity])
-    compared = made.probe(probing, sink)
-    for whole in guarded:
-        assert (whole[capacity:] == UNTOUCHED).all()
-    assert compared <= len(stored) * len(probing)
-    left, right = sink.take()
+    sink = CountingSink(capacity)
+    assert sum(made.probe(Probing(probing), sink)) <= len(stored) * len(probing)
+    left, right = sink.rows()
     order = np.lexsort((right, left))
     return np.stack([left[order], right[order]], axis=1), sink.drained
 
@@ -235,11 +235,11 @@ def test_candidates_are_decided_as_the_output_is_emptied() -> None:
 
     stored = batch(on, "left", np.zeros(n, np.int64), np.zeros(n, np.int64), 0, 0)
     probing = batch(on, "right", np.zeros(probes, np.int64), np.zeros(probes, np.int64), 0, 1)
-    index = ScanIndex(n, [slot.dtype for slot in lowered(on).slots["left"]], scan_kernel(lowered(on), "left"))
+    index = ScanIndex(n, StoredSide(lowered(on), "left"))
     index.insert(stored)
-    sink = PairSink(decide, capacity=TILE * BLOCK)
-    index.probe(probing, sink)
-    right, left = sink.take()
+    sink = CountingSink(TILE * BLOCK, decide)
+    assert sum(index.probe(Probing(probing), sink)) == n * probes
+    right, left = sink.rows()
     assert sum(decided) == n * probes
     assert max(decided) <= TILE * BLOCK
     assert len(decided) >= n * probes // (TILE * BLOCK)

@@ -44,7 +44,8 @@ def compiled(function: Callable[..., Any]) -> Any:
 def cache_directory() -> Path:
     """Where generated kernels live; its name changes with everything that a kernel's meaning depends on."""
     here = Path(__file__).parent
-    runtime = b"".join((here / name).read_bytes() for name in ("collect.py", "ops_scalar.py"))
+    imported = ("collect.py", "ops_scalar.py", "../store/bi_sort.py")
+    runtime = b"".join((here / name).read_bytes() for name in imported)
     stamp = hashlib.sha256(runtime + f"{__version__} {numba_version} {sys.version}".encode()).hexdigest()[:12]
     chosen = os.environ.get("STREAMJOIN_CACHE_DIR")
     try:

@@ -45,6 +45,11 @@ def check_kernel(lowered: Lowered, stored: Side) -> Kernel:
     return _LazyKernel(check_source(lowered, stored), "check")
 
 
+def check_runs_kernel(lowered: Lowered, stored: Side) -> Kernel:
+    """The search of BI-Sort's runs together with the test of what it finds, for one stored side."""
+    return _LazyKernel(check_runs_source(lowered, stored), "check_runs")
+
+
 class _LazyKernel:
     """Compiled when it is first called."""
 
@@ -290,4 +295,48 @@ def check({text.parameters("count")}, owner, out_probe, out_stored):
         out_stored[kept] = j
         kept += {text.lane(lowered.condition, "i")}
     return kept
+"""
+
+
+def check_runs_source(lowered: Lowered, stored: Side) -> str:
+    """`store.bi_sort.probe_runs` with the condition in its loop: one call for all subwindows of a window.
+
+    A line of `runs` goes on with the addresses of the stored slots that the condition reads.
+    """
+    text = _Text(lowered, stored)
+    slots = [(k, lowered.slots[stored][k].dtype) for k in text.stored_slots]
+    views = "".join(
+        f"        v{k} = carray(pointer(run[{9 + n}]), 1, np.{'bool_' if dtype == 'bool' else dtype})\n"
+        for n, (k, dtype) in enumerate(slots)
+    )
+    ahead = "".join(f"            prefetch(v{k}, ahead)\n" for k, _ in slots)
+    probing = "".join(f", p{k}" for k in text.probing_slots)
+    return f"""{_HEADER}from numba import carray
+from streamjoin.store.bi_sort import pointer, probe_run
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def check_runs(runs, low, high, mask, owner, probing_rows, window_low, window_high, places, out, state{probing}):
+    found, room = 0, out.shape[1] - places.shape[1]
+    number = state[4]
+    while number < len(runs) and found <= room:
+        run = runs[number]
+        words = carray(pointer(run[0]), run[1], np.uint64)
+        samples = carray(pointer(run[2]), run[3], np.uint64)
+        hits = probe_run(words, run[1], samples, low, high, mask, places[0], places[1], state)
+        rows = carray(pointer(run[5]), 1, np.int64)
+        coordinates = carray(pointer(run[7]), 1, np.int64)
+{views}        for c in range(hits):
+            ahead = np.int64(places[1, min(c + 16, hits - 1)])
+{ahead}            i, j = np.int64(owner[places[0, c]]), np.int64(places[1, c])
+{text.load("i", "i", 12)}{text.lines("i", 12)}            hit = {text.lane(lowered.condition, "i")}
+            out[0, found] = probing_rows[i]
+            out[1, found] = run[4] + j if run[5] == 0 else rows[j]
+            where = run[6] + j if run[7] == 0 else coordinates[j]
+            found += hit & ((run[8] != 0) | ((where >= window_low[i]) & (where < window_high[i])))
+        if state[0] == len(low):
+            number += 1
+            state[0] = 0
+    state[4] = number
+    return found
 """

@@ -115,7 +115,7 @@ def _copy_places(words, mask, number, out_range, out_place):
 
 
 @compiled
-def _probe(words, count, samples, low, high, mask, out_range, out_place, state):
+def probe_run(words, count, samples, low, high, mask, out_range, out_place, state):
     """Sorted ranges against sorted words.
 
     The partition of each lower bound is found by walking along the samples (a merge of both), or, where ranges are
@@ -196,7 +196,9 @@ def _probe(words, count, samples, low, high, mask, out_range, out_place, state):
 
 
 @intrinsic
-def _pointer(typing: Any, address: Any) -> Any:
+def pointer(typing: Any, address: Any) -> Any:
+    """An address as a pointer, for `carray`."""
+
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.inttoptr(args[0], cgutils.voidptr_t)
 
@@ -209,18 +211,18 @@ def probe_runs(runs, low, high, mask, owner, probing_rows, window_low, window_hi
 
     Each line of `runs` describes one: the address and number of its words, those of its samples, the first row number
     and the address of the others (0: they count up), the same of the coordinates, and whether all of them lie in every
-    probing tuple's window. state[4] is the run to go on with, the others are as in `_probe`.
+    probing tuple's window. state[4] is the run to go on with, the others are as in `probe_run`.
     """
     found, room = 0, out.shape[1] - places.shape[1]
     number = state[4]
     while number < len(runs) and found <= room:
         run = runs[number]
         count = run[1]
-        words = carray(_pointer(run[0]), count + SAMPLE, np.uint64)
-        samples = carray(_pointer(run[2]), run[3], np.uint64)
-        hits = _probe(words, count, samples, low, high, mask, places[0], places[1], state)
-        rows = carray(_pointer(run[5]), count, np.int64)
-        coordinates = carray(_pointer(run[7]), count, np.int64)
+        words = carray(pointer(run[0]), count + SAMPLE, np.uint64)
+        samples = carray(pointer(run[2]), run[3], np.uint64)
+        hits = probe_run(words, count, samples, low, high, mask, places[0], places[1], state)
+        rows = carray(pointer(run[5]), count, np.int64)
+        coordinates = carray(pointer(run[7]), count, np.int64)
         for c in range(hits):
             i, j = np.int64(owner[places[0, c]]), np.int64(places[1, c])
             out[0, found] = probing_rows[i]
@@ -305,7 +307,7 @@ class BiSort:
         found = 0
         while number < len(self._runs):
             run = self._runs[number]
-            found += _probe(
+            found += probe_run(
                 run.words, run.count, run.samples, low, high, self._mask, out_range[found:], out_place[found:], state
             )
             if state[0] < len(low):

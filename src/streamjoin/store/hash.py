@@ -61,5 +61,5 @@ class HashIndex(Subwindow):
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
         batch = probing.mine(probing.batch)
         hashes = hash_keys([batch.slots[k] for k in self._probing_key])
-        own = (*self._stored.tested(self.slots), self.coordinate.slice(0, self.count), self._heads, self._following)
-        return self.run(self._stored.hash_probe, batch, sink, own, (hashes,), np.array([0, 0, -1]))
+        own = (*self.stored.tested(self.slots), self.coordinate.slice(0, self.count), self._heads, self._following)
+        return self.run(self.stored.hash_probe, batch, sink, own, (hashes,), np.array([0, 0, -1]))

@@ -281,14 +281,9 @@ def lowered_by(values: Array, distance: float, float_bits: int | None) -> Array:
     """values - distance or a little less, in the same domain."""
     if float_bits is None:
         return _integer_lowered(values, int(distance))
-    from ..predicate.encode import ordered_bits
-
-    with np.errstate(over="ignore", invalid="ignore"):
-        lower: Any = floats(values, float_bits) - distance
-        if float_bits == 32:
-            lower = lower.astype(np.float32)
-        lower = np.nextafter(lower, lower.dtype.type(-np.inf))
-    return ordered_bits(lower)
+    if float_bits == 32:
+        return _float_lowered(values, distance, np.empty(len(values), np.float32), np.int32(np.iinfo(np.int32).max))
+    return _float_lowered(values, distance, np.empty(len(values), np.float64), np.int64(INT64_MAX))
 
 
 @compiled
@@ -312,6 +307,27 @@ def _extent(distance, limit):  # type: ignore[no-untyped-def]
         fit &= inside
         most = max(most, distance[i] if inside else 0.0)
     return least, most, fit
+
+
+@compiled
+def _float_lowered(bits, distance, lower, most):  # type: ignore[no-untyped-def]
+    """The ordered bits of what is `distance` less than the floats with these ordered bits, rounded down. A result that
+    is no number becomes the largest one, as everywhere in this order."""
+    raw = np.empty(len(bits), bits.dtype)
+    for i in range(len(bits)):
+        raw[i] = bits[i] ^ most if bits[i] < 0 else bits[i]
+    values = raw.view(lower.dtype)
+    for i in range(len(bits)):
+        less = np.float64(values[i]) - distance
+        lower[i] = less
+        lower[i] = np.nextafter(lower[i], lower.dtype.type(-np.inf)) + lower.dtype.type(0)
+    found = lower.view(bits.dtype)
+    for i in range(len(bits)):
+        if lower[i] != lower[i]:
+            raw[i] = most
+        else:
+            raw[i] = found[i] ^ most if found[i] < 0 else found[i]
+    return raw
 
 
 @compiled

@@ -60,6 +60,7 @@ class OrderedIndex(Subwindow):
         self.space: KeySpace | None = None
         self.words: WordIndex | None = None
         self._irregular: list[ScanIndex] = []
+        self._slot_addresses = [slot.ctypes.data for slot in stored.tested(self.slots)]
         self._belated: ScanIndex | None = None
 
     @property
@@ -89,7 +90,7 @@ class OrderedIndex(Subwindow):
             held = 0 if self._belated is None else self._belated.count
             if late and late < len(batch) and held + late <= BELATED:
                 if self._belated is None:
-                    self._belated = ScanIndex(BELATED, self._stored)
+                    self._belated = ScanIndex(BELATED, self.stored)
                 self._belated.insert(batch.take(np.flatnonzero(belated)))
                 batch = batch.take(np.flatnonzero(~belated))
         super().insert(batch)
@@ -114,11 +115,11 @@ class OrderedIndex(Subwindow):
 
     def _keep_apart(self, start: int, offsets: Any) -> None:
         places = (start + offsets).astype(np.int32)
-        slots: list[Any] = [None] * len(self._stored.lowered.slots[self._stored.side])
+        slots: list[Any] = [None] * len(self.stored.lowered.slots[self.stored.side])
         for number, slot in self.slots.items():
             slots[number] = slot[places]
         coordinate = self.coordinate.take(places)
-        apart = ScanIndex(len(places), self._stored)
+        apart = ScanIndex(len(places), self.stored)
         apart.insert(_stored_only(self.row.take(places), coordinate, slots))
         self._irregular.append(apart)
 
@@ -144,7 +145,7 @@ class OrderedIndex(Subwindow):
             return
         ranges = self.ranges(probing)
         regular = batch if ranges.regular is None else ranges.regular
-        if not self.is_plain:
+        if not self.has_runs:
             yield from self._probe_words(probing, ranges, sink)
         if self._indexed < self.count:
             yield from self.scan(probing.mine(regular), sink, self._indexed, self.count)
@@ -154,18 +155,18 @@ class OrderedIndex(Subwindow):
             yield from self.scan(probing.mine(ranges.irregular), sink, 0, self.count)
 
     @property
-    def is_plain(self) -> bool:
-        """Whether words in a range are matches and lie in sorted runs: `probe_plain` then probes many subwindows."""
-        return isinstance(self.words, BiSort) and self.space is not None and self.space.decides
+    def has_runs(self) -> bool:
+        """Whether the words lie in sorted runs: `probe_sorted` then probes many subwindows at once."""
+        return isinstance(self.words, BiSort) and self.space is not None
 
     def runs(self, probing: Probing) -> list[tuple[int, ...]]:
-        """This plain subwindow's lines for `probe_runs`; none where no probing tuple's window reaches it."""
+        """This subwindow's lines for `probe_runs`; none where no probing tuple's window reaches it."""
         assert isinstance(self.words, BiSort)
         if self.coordinate.highest < probing.earliest or self.coordinate.lowest >= probing.latest:
             return []
         whole = self.coordinate.lowest >= probing.latest_low and self.coordinate.highest < probing.earliest_high
         numbers = (self.row.first, self.row.address, self.coordinate.first, self.coordinate.address, int(whole))
-        return [(*place, *numbers) for place in self.words.places]
+        return [(*place, *numbers, *self._slot_addresses) for place in self.words.places]
 
     def ranges(self, probing: Probing) -> Ranges:
         """What the probing tuples ask for in this subwindow's key space."""
@@ -189,8 +190,8 @@ class OrderedIndex(Subwindow):
             found = self.words.probe(low, high, out_probe, out_stored, state)
             owner = owner_of_range
             if not self.space.decides:
-                found = self._stored.check(
-                    *self._stored.tested(self.slots), *self._stored.tested_of_probes(batch),
+                found = self.stored.check(
+                    *self.stored.tested(self.slots), *self.stored.tested_of_probes(batch),
                     found, owner, out_probe, out_stored,
                 )  # fmt: skip
                 owner = _ITSELF
@@ -208,22 +209,27 @@ def _stored_only(row: Any, coordinate: Any, slots: list[Any]) -> Batch:
     return Batch(row, coordinate, coordinate, coordinate, slots)
 
 
-def probe_plain(subwindows: Sequence[OrderedIndex], probing: Probing, sink: PairSink) -> Iterator[int]:
-    """Probe the word indexes of plain subwindows of one key space, all in one call."""
-    ranges = subwindows[0].ranges(probing)
+def probe_sorted(subwindows: Sequence[OrderedIndex], probing: Probing, sink: PairSink) -> Iterator[int]:
+    """Probe the sorted runs of all subwindows of one key space in one call, and test what was found unless the key
+    decides alone."""
+    first = subwindows[0]
+    ranges = first.ranges(probing)
     mine = probing.share(len(ranges.low))
     runs = [run for subwindow in subwindows for run in subwindow.runs(probing)]
     if not runs or mine.start == mine.stop:
         return
+    batch, stored = probing.batch, first.stored
+    assert first.space is not None
+    kernel, slots = (probe_runs, []) if first.space.decides else (stored.check_runs, stored.tested_of_probes(batch))
     low, high, owner = ranges.low[mine], ranges.high[mine], ranges.owner[mine]
-    batch = probing.batch
     table, state, mask = np.array(runs, np.int64), np.zeros(5, np.int64), np.uint64((1 << PLACE_BITS) - 1)
     while state[4] < len(runs):
         compared = int(state[1])
-        found = probe_runs(
-            table, low, high, mask, owner, batch.row, batch.low, batch.high, sink.both_buffers, sink.row_buffers, state
+        rows = sink.row_buffers
+        found = kernel(
+            table, low, high, mask, owner, batch.row, batch.low, batch.high, sink.both_buffers, rows, state, *slots
         )
-        sink.add(sink.row_buffers[0, :found].copy(), sink.row_buffers[1, :found].copy())
+        sink.add(rows[0, :found].copy(), rows[1, :found].copy())
         yield int(state[1]) - compared
 
 

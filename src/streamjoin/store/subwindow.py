@@ -10,7 +10,7 @@ import numpy as np
 
 from ..predicate.cache import Kernel, compiled
 from ..predicate.expr import Side, other
-from ..predicate.kernels import BLOCK, check_kernel, hash_kernel, scan_kernel
+from ..predicate.kernels import BLOCK, check_kernel, check_runs_kernel, hash_kernel, scan_kernel
 from ..predicate.lower import Lowered
 from .batch import Array, Batch, PairSink
 from .numbers import Numbers
@@ -27,6 +27,7 @@ class StoredSide:
     dtypes: dict[int, str] = field(init=False)
     scan: Kernel = field(init=False)
     check: Kernel = field(init=False)
+    check_runs: Kernel = field(init=False)
     hash_probe: Kernel = field(init=False)
 
     def __post_init__(self) -> None:
@@ -34,6 +35,7 @@ class StoredSide:
         self.dtypes = {number: slots[number].dtype for number in self.lowered.kept[self.side]}
         self.scan = scan_kernel(self.lowered, self.side)
         self.check = check_kernel(self.lowered, self.side)
+        self.check_runs = check_runs_kernel(self.lowered, self.side)
         self.hash_probe = hash_kernel(self.lowered, self.side)
 
     def tested(self, slots: Any) -> list[Array]:
@@ -48,7 +50,7 @@ class Subwindow:
     """Up to `capacity` tuples in the order of insertion."""
 
     def __init__(self, capacity: int, stored: StoredSide, *, explicit_coordinates: bool = True) -> None:
-        self._stored = stored
+        self.stored = stored
         self.capacity = capacity
         self.slots = {number: np.empty(capacity, dtype) for number, dtype in stored.dtypes.items()}
         self.coordinate = Numbers(capacity, explicit_coordinates)
@@ -107,9 +109,9 @@ class Subwindow:
         if blocks is None:
             count = -(-(stop - start) // BLOCK)
             blocks = np.full(count, self.coordinate.lowest), np.full(count, self.coordinate.highest)
-        slots = [slot[start:stop] for slot in self._stored.tested(self.slots)]
+        slots = [slot[start:stop] for slot in self.stored.tested(self.slots)]
         own = (*slots, self.coordinate.slice(start, stop), *blocks, stop - start)
-        yield from self.run(self._stored.scan, batch, sink, own, (), np.zeros(2, np.int64), start)
+        yield from self.run(self.stored.scan, batch, sink, own, (), np.zeros(2, np.int64), start)
 
     def run(
         self, kernel: Kernel, batch: Batch, sink: PairSink, own: Sequence[Any], of_probes: Sequence[Any], state: Array,
@@ -121,7 +123,7 @@ class Subwindow:
         computed for the probing tuples. The kernel keeps in `state` where to go on (-1: through) and how many
         comparisons it made.
         """
-        probing = self._stored.tested_of_probes(batch)
+        probing = self.stored.tested_of_probes(batch)
         while state[0] >= 0:
             compared = int(state[1])
             probe_places, stored_places = sink.buffers

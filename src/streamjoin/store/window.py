@@ -14,7 +14,7 @@ from .chain import LARGEST, Chain, Index
 from .choice import SideKeys
 from .hash import HashIndex
 from .keyspace import PLACE_BITS, KeySpace
-from .ordered import OrderedIndex, probe_plain
+from .ordered import OrderedIndex, probe_sorted
 from .rap_table import RapTable
 from .scan import ScanIndex
 from .subwindow import StoredSide
@@ -76,13 +76,13 @@ class Window:
 
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
         """Find pairs; gives the comparisons made so far each time the sink has been filled further."""
-        plain: dict[KeySpace | None, list[OrderedIndex]] = {}
+        by_space: dict[KeySpace | None, list[OrderedIndex]] = {}
         for subwindow in self._chain.subwindows:
             yield from subwindow.probe(probing, sink)
-            if isinstance(subwindow, OrderedIndex) and subwindow.is_plain:
-                plain.setdefault(subwindow.space, []).append(subwindow)
-        for subwindows in plain.values():
-            yield from probe_plain(subwindows, probing, sink)
+            if isinstance(subwindow, OrderedIndex) and subwindow.has_runs:
+                by_space.setdefault(subwindow.space, []).append(subwindow)
+        for subwindows in by_space.values():
+            yield from probe_sorted(subwindows, probing, sink)
 
     def expire(self, floor: int) -> int:
         """Release what lies below; returns how many subwindows that were."""
