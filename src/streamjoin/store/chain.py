@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from .batch import Batch, PairSink, Probing
 
 SMALLEST, LARGEST = 1 << 10, 1 << 21
-PER_WINDOW = 4
+PER_WINDOW = 3
 """Subwindows per window: fewer are faster to probe, more let go of expired tuples sooner."""
 
 
@@ -76,7 +76,7 @@ class Chain:
         self.created = 0
 
     def insert(self, batch: Batch) -> None:
-        """Fill the newest subwindow, and create further ones a quarter of the window in size."""
+        """Fill the newest subwindow, and create further ones, each a fixed share of the window."""
         start = 0
         while start < len(batch):
             newest = self.subwindows[-1] if self.subwindows else None

@@ -26,8 +26,8 @@ RANGE_COST, CANDIDATE_COST, SCAN_COST = 60.0, 15.0, 0.1
 """Nanoseconds for finding a range in every subwindow, for looking at a candidate, and for comparing with an irregular
 tuple: only their ratios matter."""
 MOST_CELL_BITS = 20
-PATIENCE = 1.5
-"""How much worse (per tuple of the window) a key space may become before others are tried."""
+PATIENCE = 1.3
+"""How much worse a key space may become before others are tried, and how much better these must be."""
 _EMPTY: dict[str, Any] = {"widest": {}, "narrowest": {}, "exact": True}
 
 
@@ -45,7 +45,7 @@ class SideKeys:
         self._held = {"stored": 0, "probing": 0}
         self._current: KeySpace | None = None
         self._aliases = ("l", "r")
-        self._cost_when_chosen = 0.0
+        self._cost_when_chosen, self._window_when_chosen = 0.0, 0
         self._chosen_knowing = False
         self.changes = 0
         self.candidates: float | None = None
@@ -98,20 +98,22 @@ class SideKeys:
         """
         self._sample()
         current = self._current
-        if current is not None and self._covers(current):
-            cost, self.candidates = self._cost(current, window)
-            if self._chosen_knowing and cost <= PATIENCE * max(self._cost_when_chosen * window, RANGE_COST):
-                return current
         best: KeySpace | None = None
         best_cost = np.inf
+        if current is not None and self._covers(current):
+            cost, self.candidates = self._cost(current, window)
+            known = self._chosen_knowing and window <= 2 * self._window_when_chosen
+            if known and cost <= PATIENCE * max(self._cost_when_chosen, RANGE_COST):
+                return current
+            best, best_cost = current, cost / PATIENCE
         for space in self._candidates():
             cost, candidates = self._cost(space, window)
             if cost < best_cost:
                 best, best_cost, self.candidates = space, cost, candidates
         assert best is not None
-        self.changes += current is not None
+        self.changes += current is not None and best is not current
         self._current = best
-        self._cost_when_chosen = best_cost / max(window, 1)
+        self._cost_when_chosen, self._window_when_chosen = best_cost, window
         self._chosen_knowing = self.is_informed
         return best
 
