@@ -11,7 +11,9 @@ from typing import Any, Protocol
 
 from .batch import Batch, PairSink, Probing
 
-SMALLEST, LARGEST = 1 << 10, 1 << 21
+SMALLEST, LARGE, LARGEST = 1 << 10, 1 << 21, 1 << 22
+"""Tuples of a subwindow. Beyond `LARGE` searching one costs more than searching two, until there are very many."""
+MOST_SUBWINDOWS = 16
 PER_WINDOW = 3
 """Subwindows per window: fewer are faster to probe, more let go of expired tuples sooner."""
 
@@ -90,8 +92,8 @@ class Chain:
 
     def _create(self, waiting: int) -> Index:
         window = self.count
-        wanted = max(window // PER_WINDOW, min(waiting, self._largest))
-        capacity = min(max(SMALLEST, wanted), self._largest)
+        wanted = max(min(max(window // PER_WINDOW, waiting), LARGE), window // MOST_SUBWINDOWS, SMALLEST)
+        capacity = min(wanted, self._largest)
         newest = self._make_index(capacity, window + waiting, self.subwindows[-1] if self.subwindows else None)
         self.subwindows.append(newest)
         self.created += 1
