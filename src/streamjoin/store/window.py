@@ -137,7 +137,7 @@ class Window:
         newest = self._chain.subwindows[-1] if self._chain.subwindows else None
         key = self._keys.text if isinstance(newest, OrderedIndex) else None
         return {
-            "index": self._index if newest is None else newest.name,
+            "index": self._index if self._advice is None else self._advice.index,
             "why": "nothing is stored yet" if self._advice is None else self._advice.why,
             "key": key,
             "subwindows": kinds,
