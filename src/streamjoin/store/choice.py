@@ -105,7 +105,7 @@ class SideKeys:
             known = self._chosen_knowing and window <= 2 * self._window_when_chosen
             if known and cost <= PATIENCE * max(self._cost_when_chosen, RANGE_COST):
                 return current
-            best, best_cost = current, cost / PATIENCE
+            best, best_cost = current, cost / PATIENCE  # others must be so much better
         for space in self._candidates():
             cost, candidates = self._cost(space, window)
             if cost < best_cost:
@@ -113,7 +113,8 @@ class SideKeys:
         assert best is not None
         self.changes += current is not None and best is not current
         self._current = best
-        self._cost_when_chosen, self._window_when_chosen = best_cost, window
+        self._cost_when_chosen = best_cost * PATIENCE if best is current else best_cost
+        self._window_when_chosen = window
         self._chosen_knowing = self.is_informed
         return best
 

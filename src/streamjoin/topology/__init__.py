@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from ..predicate.expr import Side
+from ..store import Window
 from ..store.batch import Batch, Rows
 
 Pairs = tuple[list[Rows], list[Rows]]
@@ -46,3 +47,29 @@ class Topology(Protocol):
 
     def close(self) -> None:
         """Let threads go."""
+
+
+class OverWindows:
+    """What topologies have in common that keep each side's tuples in one shared window."""
+
+    def __init__(self, windows: Mapping[Side, Window]) -> None:
+        self._windows = windows
+        self.comparisons = 0
+
+    def occupancy(self, side: Side) -> int:
+        return self._windows[side].count
+
+    def first_row(self, side: Side) -> int | None:
+        return self._windows[side].first_row
+
+    def indexes(self) -> dict[Side, dict[str, Any]]:
+        return {side: window.figures() for side, window in self._windows.items()}
+
+    def shared_figures(self) -> dict[str, Any]:
+        """Figures of the whole, whoever did the work."""
+        return {
+            "comparisons": self.comparisons,
+            "left_window": self.occupancy("left"),
+            "right_window": self.occupancy("right"),
+            "bytes": sum(window.nbytes for window in self._windows.values()),
+        }

@@ -23,7 +23,7 @@ from ..flow.crew import Crew
 from ..predicate.expr import SIDES, Side, other
 from ..store import Batch, PairSink, Probing, Window
 from ..store.batch import Decide
-from . import Pairs
+from . import OverWindows, Pairs
 
 ALONE = 1024
 """A batch of fewer tuples is not worth a second thread."""
@@ -54,16 +54,15 @@ class _Part:
         return self._sink.take()
 
 
-class PanJoin:
+class PanJoin(OverWindows):
     """`windows` hold both sides' tuples; `decide` settles what kernels leave open."""
 
     def __init__(self, windows: Mapping[Side, Window], decide: Decide, crew: Crew) -> None:
-        self._windows = windows
+        super().__init__(windows)
         self._decide = decide
         self._crew = crew
         self._commands: Counter[str] = Counter()
         self._seconds_per_tuple = 0.0
-        self.comparisons = 0
 
     def step(self, batches: Mapping[Side, Batch], chores: Sequence[Callable[[], None]] = ()) -> Iterator[Pairs]:
         batches = {side: batch for side, batch in batches.items() if len(batch)}
@@ -117,22 +116,10 @@ class PanJoin:
     def expire(self, side: Side, floor: int) -> None:
         self._commands["expire"] += self._windows[side].expire(floor)
 
-    def occupancy(self, side: Side) -> int:
-        return self._windows[side].count
-
-    def first_row(self, side: Side) -> int | None:
-        return self._windows[side].first_row
-
-    def indexes(self) -> dict[Side, dict[str, Any]]:
-        return {side: window.figures() for side, window in self._windows.items()}
-
     def workers(self) -> list[dict[str, Any]]:
         """The windows are shared: the first entry has the counts, each has the seconds its thread was busy."""
         shared = {
-            "comparisons": self.comparisons,
-            "left_window": self.occupancy("left"),
-            "right_window": self.occupancy("right"),
-            "bytes": sum(window.nbytes for window in self._windows.values()),
+            **self.shared_figures(),
             "commands": {**self._commands, "create": sum(window.created for window in self._windows.values())},
         }
         busy = list(self._crew.busy.values()) or [0.0]

@@ -13,16 +13,15 @@ from typing import Any
 from ..predicate.expr import Side, other
 from ..store import Batch, PairSink, Window
 from ..store.batch import Decide
-from . import Pairs
+from . import OverWindows, Pairs
 
 
-class ThreeStep:
+class ThreeStep(OverWindows):
     """`windows` hold both sides' tuples; `decide` settles what kernels leave open."""
 
     def __init__(self, windows: Mapping[Side, Window], decide: Decide) -> None:
-        self._windows = windows
+        super().__init__(windows)
         self._decide = decide
-        self.comparisons = 0
 
     def step(self, batches: Mapping[Side, Batch], chores: Sequence[Callable[[], None]] = ()) -> Iterator[Pairs]:
         for chore in chores:
@@ -44,25 +43,8 @@ class ThreeStep:
     def expire(self, side: Side, floor: int) -> None:
         self._windows[side].expire(floor)
 
-    def occupancy(self, side: Side) -> int:
-        return self._windows[side].count
-
-    def first_row(self, side: Side) -> int | None:
-        return self._windows[side].first_row
-
-    def indexes(self) -> dict[Side, dict[str, Any]]:
-        return {side: window.figures() for side, window in self._windows.items()}
-
     def workers(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "worker": 0,
-                "comparisons": self.comparisons,
-                "left_window": self.occupancy("left"),
-                "right_window": self.occupancy("right"),
-                "bytes": sum(window.nbytes for window in self._windows.values()),
-            }
-        ]
+        return [{"worker": 0, **self.shared_figures()}]
 
     def close(self) -> None:
         """There are no threads."""
