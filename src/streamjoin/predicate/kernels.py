@@ -301,7 +301,8 @@ def check({text.parameters("count")}, owner, out_probe, out_stored):
 def check_runs_source(lowered: Lowered, stored: Side) -> str:
     """`store.bi_sort.probe_runs` with the condition in its loop: one call for all subwindows of a window.
 
-    A line of `runs` goes on with the addresses of the stored slots that the condition reads.
+    A line of `runs` goes on with the addresses of the stored slots that the condition reads. Where `rest` marks bits of
+    a word, they must lie between those of the range's ends: this is looked at before the tuple is.
     """
     text = _Text(lowered, stored)
     slots = [(k, lowered.slots[stored][k].dtype) for k in text.stored_slots]
@@ -316,14 +317,16 @@ from streamjoin.store.bi_sort import pointer, probe_run
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def check_runs(runs, low, high, mask, owner, probing_rows, window_low, window_high, places, out, state{probing}):
+def check_runs(
+    runs, low, high, mask, rest, owner, probing_rows, window_low, window_high, places, out, state{probing}
+):
     found, room = 0, out.shape[1] - places.shape[1]
     number = state[4]
     while number < len(runs) and found <= room:
         run = runs[number]
         words = carray(pointer(run[0]), run[1], np.uint64)
         samples = carray(pointer(run[2]), run[3], np.uint64)
-        hits = probe_run(words, run[1], samples, low, high, mask, places[0], places[1], state)
+        hits = probe_run(words, run[1], samples, low, high, mask, rest, places[0], places[1], state)
         rows = carray(pointer(run[5]), 1, np.int64)
         coordinates = carray(pointer(run[7]), 1, np.int64)
 {views}        for c in range(hits):

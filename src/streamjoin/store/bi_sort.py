@@ -90,37 +90,90 @@ def _sample(words, count, samples):
         samples[s] = words[s * SAMPLE] if s * SAMPLE < count else np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@compiled
-def _end_of(words, count, start, end):
-    """The place of the first word beyond `end`, from `start` on: in growing steps, then by halves."""
-    step = SAMPLE
-    stop = start
-    while stop + step <= count and words[stop + step - 1] <= end:
-        stop += step
-        step *= 2
-    while step > 0:
-        if stop + step <= count and words[stop + step - 1] <= end:
-            stop += step
-        step //= 2
-    return stop
+_I1, _I16, _I32, _I64 = (ir.IntType(bits) for bits in (1, 16, 32, 64))
+_WIDE, _NARROW = ir.VectorType(_I64, SAMPLE), ir.VectorType(_I32, SAMPLE)
+
+
+def _everywhere(builder: Any, value: Any, vector: Any) -> Any:
+    """A vector that has the value in every lane."""
+    undefined = ir.Constant(vector, ir.Undefined)
+    one = builder.insert_element(undefined, value, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(one, undefined, ir.Constant(_NARROW, [0] * SAMPLE))
+
+
+def _address(context: Any, builder: Any, kind: Any, array: Any, place: Any, vector: Any) -> Any:
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [place]), vector.as_pointer())
+
+
+@intrinsic
+def _copy(
+    typing: Any, words: Any, start: Any, mask: Any, number: Any, out_range: Any, out_place: Any, at: Any
+) -> Any:  # fmt: skip
+    """Write the masked low halves of 16 words from `start` on, and the number of their range beside each."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds = signature.args
+        loaded = builder.load(_address(context, builder, kinds[0], args[0], args[1], _WIDE), align=8)
+        mask = _everywhere(builder, builder.trunc(args[2], _I32), _NARROW)
+        places = builder.and_(builder.trunc(loaded, _NARROW), mask)
+        builder.store(places, _address(context, builder, kinds[5], args[5], args[6], _NARROW), align=4)
+        numbers = _everywhere(builder, args[3], _NARROW)
+        builder.store(numbers, _address(context, builder, kinds[4], args[4], args[6], _NARROW), align=4)
+        return context.get_dummy_value()
+
+    return types.void(words, types.int64, types.uint64, types.int32, out_range, out_place, types.int64), codegen
+
+
+@intrinsic
+def _copy_within(
+    typing: Any, words: Any, start: Any, count: Any, low: Any, high: Any, rest: Any, mask: Any, number: Any,
+    out_range: Any, out_place: Any, at: Any
+) -> Any:  # fmt: skip
+    """The same for those of the first `count` words whose `rest` lies between the rests of both ends, one behind the
+    other; returns how many."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds = signature.args
+        words_, start_, count_, low_, high_, rest_, mask_, number_, out_range_, out_place_, at_ = args
+        loaded = builder.load(_address(context, builder, kinds[0], words_, start_, _WIDE), align=8)
+        halves = builder.trunc(loaded, _NARROW)
+        rests = builder.and_(halves, _everywhere(builder, builder.trunc(rest_, _I32), _NARROW))
+
+        def bound(value: Any) -> Any:
+            return _everywhere(builder, builder.trunc(builder.and_(value, rest_), _I32), _NARROW)
+
+        inside = builder.and_(
+            builder.icmp_unsigned(">=", rests, bound(low_)), builder.icmp_unsigned("<=", rests, bound(high_))
+        )
+        lanes = ir.Constant(_NARROW, list(range(SAMPLE)))
+        first = builder.icmp_signed("<", lanes, _everywhere(builder, builder.trunc(count_, _I32), _NARROW))
+        inside = builder.and_(inside, first)
+        places = builder.and_(halves, _everywhere(builder, builder.trunc(mask_, _I32), _NARROW))
+        compress = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(_NARROW, [_NARROW, ir.VectorType(_I1, SAMPLE), _NARROW]),
+            f"llvm.experimental.vector.compress.v{SAMPLE}i32",
+        )
+        packed = builder.call(compress, [places, inside, ir.Constant(_NARROW, ir.Undefined)])
+        builder.store(packed, _address(context, builder, kinds[9], out_place_, at_, _NARROW), align=4)
+        numbers = _everywhere(builder, number_, _NARROW)
+        builder.store(numbers, _address(context, builder, kinds[8], out_range_, at_, _NARROW), align=4)
+        popcount = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_I16, [_I16]), "llvm.ctpop.i16")
+        return builder.zext(builder.call(popcount, [builder.bitcast(inside, _I16)]), _I64)
+
+    word, whole = types.uint64, types.int64
+    return types.int64(words, whole, whole, word, word, word, word, types.int32, out_range, out_place, whole), codegen
 
 
 @compiled
-def _copy_places(words, mask, number, out_range, out_place):
-    """Plain loops over whole arrays, which become vector code."""
-    for h in range(len(words)):
-        out_place[h] = np.int32(words[h] & mask)
-    for h in range(len(words)):
-        out_range[h] = np.int32(number)
-
-
-@compiled
-def probe_run(words, count, samples, low, high, mask, out_range, out_place, state):
+def probe_run(words, count, samples, low, high, mask, rest, out_range, out_place, state):
     """Sorted ranges against sorted words.
 
     The partition of each lower bound is found by walking along the samples (a merge of both), or, where ranges are
-    few, by the rebounding search of Fig. 6; the place within it by counting smaller words. state[0] is the range to
-    go on with, state[2] - 1 the word where its output stopped, state[3] the partition.
+    few, by the rebounding search of Fig. 6; the place within it by counting smaller words. From there on words are
+    copied 16 at a time, and as many kept as lie in the range. state[0] is the range to go on with, state[2] - 1 the
+    word where its output stopped, state[3] the partition.
     """
     parts = np.empty(BLOCK, np.int32)
     found, room = 0, len(out_range)
@@ -166,30 +219,25 @@ def probe_run(words, count, samples, low, high, mask, out_range, out_place, stat
             prefetch(words, asked + 8)
             i = first_range + k
             end = high[i]
-            place = np.int64(parts[k]) * SAMPLE
-            below = _below(words, place, low[i])
-            hits = _up_to(words, place, end) - below
-            start = place + below
-            if resumed < 0 and below + hits < SAMPLE and hits <= 4 and found + 4 <= room:
-                for h in range(4):
-                    out_range[found + h] = i
-                    out_place[found + h] = np.int32(words[start + h] & mask)
-                found += max(hits, 0)
-                compared += SAMPLE + max(hits, 0)
-                continue
-            if resumed >= 0:
-                start = resumed
-                resumed = np.int64(-1)
-            else:
+            start = resumed
+            if resumed < 0:
+                place = np.int64(parts[k]) * SAMPLE
+                start = place + _below(words, place, low[i])
                 compared += SAMPLE
-            stop = _end_of(words, count, start, end)
-            fits = min(stop - start, room - found)
-            _copy_places(words[start : start + fits], mask, i, out_range[found:], out_place[found:])
-            found += fits
-            compared += fits
-            if start + fits < stop:
-                state[0], state[1], state[2], state[3] = i, compared, start + fits + 1, parts[k]
-                return found
+            resumed = np.int64(-1)
+            hits = SAMPLE
+            while hits == SAMPLE:
+                if found + SAMPLE > room:
+                    state[0], state[1], state[2], state[3] = i, compared, start + 1, parts[k]
+                    return found
+                hits = min(_up_to(words, start, end), count - start)
+                if rest == 0:
+                    _copy(words, start, mask, i, out_range, out_place, found)
+                    found += hits
+                else:
+                    found += _copy_within(words, start, hits, low[i], end, rest, mask, i, out_range, out_place, found)
+                compared += hits
+                start += SAMPLE
         first_range += block
     state[0], state[1], state[2], state[3] = n, compared, 0, 0
     return found
@@ -206,12 +254,13 @@ def pointer(typing: Any, address: Any) -> Any:
 
 
 @compiled
-def probe_runs(runs, low, high, mask, owner, probing_rows, window_low, window_high, places, out, state):
+def probe_runs(runs, low, high, mask, rest, owner, probing_rows, window_low, window_high, places, out, state):
     """Ranges against many runs, and the found tuples as row numbers: one call for a whole window.
 
     Each line of `runs` describes one: the address and number of its words, those of its samples, the first row number
     and the address of the others (0: they count up), the same of the coordinates, and whether all of them lie in every
-    probing tuple's window. state[4] is the run to go on with, the others are as in `probe_run`.
+    probing tuple's window. state[4] is the run to go on with, the others are as in `probe_run`. There is no `rest`
+    where a key decides alone.
     """
     found, room = 0, out.shape[1] - places.shape[1]
     number = state[4]
@@ -220,7 +269,7 @@ def probe_runs(runs, low, high, mask, owner, probing_rows, window_low, window_hi
         count = run[1]
         words = carray(pointer(run[0]), count + SAMPLE, np.uint64)
         samples = carray(pointer(run[2]), run[3], np.uint64)
-        hits = probe_run(words, count, samples, low, high, mask, places[0], places[1], state)
+        hits = probe_run(words, count, samples, low, high, mask, rest, places[0], places[1], state)
         rows = carray(pointer(run[5]), count, np.int64)
         coordinates = carray(pointer(run[7]), count, np.int64)
         for c in range(hits):
@@ -234,6 +283,9 @@ def probe_runs(runs, low, high, mask, owner, probing_rows, window_low, window_hi
             state[0] = 0
     state[4] = number
     return found
+
+
+_NO_REST = np.uint64(0)
 
 
 class _Run:
@@ -308,8 +360,9 @@ class BiSort:
         while number < len(self._runs):
             run = self._runs[number]
             found += probe_run(
-                run.words, run.count, run.samples, low, high, self._mask, out_range[found:], out_place[found:], state
-            )
+                run.words, run.count, run.samples, low, high, self._mask, _NO_REST,
+                out_range[found:], out_place[found:], state,
+            )  # fmt: skip
             if state[0] < len(low):
                 state[0] |= number << RUN_SHIFT
                 return found

@@ -19,12 +19,13 @@ from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered, Test
 from ..predicate.render import render
 from .batch import Array, Batch, concatenated
-from .keyspace import HASH_BITS, INT64_MAX, INT64_MIN, KEY_BITS, KeySpace, Reduction, lowered_by
+from .keyspace import HASH_BITS, INT64_MAX, INT64_MIN, KEY_BITS, REST_BITS, KeySpace, Ranges, Reduction, lowered_by
+from .words import Words
 
 STORED_SAMPLE, PROBING_SAMPLE = 1024, 256
-RANGE_COST, CANDIDATE_COST, SCAN_COST = 60.0, 15.0, 0.1
-"""Nanoseconds for finding a range in every subwindow, for looking at a candidate, and for comparing with an irregular
-tuple: only their ratios matter."""
+RANGE_COST, CANDIDATE_COST, PASSED_COST, SCAN_COST = 60.0, 15.0, 2.0, 0.1
+"""Nanoseconds for finding a range in every subwindow, for looking at a candidate, for passing one over because of its
+rest, and for comparing with an irregular tuple: only their ratios matter."""
 MOST_CELL_BITS = 20
 PATIENCE = 1.3
 """How much worse a key space may become before others are tried, and how much better these must be."""
@@ -151,7 +152,7 @@ class SideKeys:
         for cells in bounded:
             for key in bounded:
                 if cells is not key and len(cells.intervals) == 1:
-                    for wider in (-1, 0, 1):
+                    for wider in (-1, 0, 1, 2):
                         text = f"cells of {self._text(cells)}, then {self._text(key)}"
                         yield self._space(cells=cells, suffix=key, wider=wider, why=text)
 
@@ -195,7 +196,7 @@ class SideKeys:
                     space.validity[bound] = valid
         left = KEY_BITS - (HASH_BITS if hashed else 0)
         if cells is not None:
-            space.cell_reduction = self._cells(space, cells, wider)
+            space.cell_reduction, space.rest_bits = self._cells(space, cells, wider)
             left -= space.cell_reduction.bits
         space.reduction = self._reduction(suffix, left)
         space.widest = {}
@@ -210,8 +211,8 @@ class SideKeys:
         base, span = _room(self._values(key))
         return Reduction(base, max(span.bit_length() - bits, 0), bits)
 
-    def _cells(self, space: KeySpace, key: RangeKey, wider: int) -> Reduction:
-        """Cells as wide as the usual band, so that most bands touch two."""
+    def _cells(self, space: KeySpace, key: RangeKey, wider: int) -> tuple[Reduction, int]:
+        """Cells 2**wider times as wide as the usual band, and the number of bits that say where in it a tuple lies."""
         assert self._probing_sample is not None
         low_slot, high_slot = key.intervals[0]
         assert low_slot is not None
@@ -223,7 +224,9 @@ class SideKeys:
         shift = min(max(int(np.ceil(np.log2(max(width, 1)))) + wider, 0), 63)  # 64 bits cannot be shifted further
         base, span = _room(self._values(key))
         bits = min(max((span >> shift).bit_length(), 1), MOST_CELL_BITS)
-        return Reduction(base, max(shift, span.bit_length() - bits), bits)
+        shift = max(shift, span.bit_length() - bits)
+        rest = min(shift, REST_BITS)
+        return Reduction(base, shift - rest, bits + rest), rest
 
     def _cost(self, space: KeySpace, window: int) -> tuple[float, float | None]:
         """What a probing tuple would cost, and how many candidates it would find."""
@@ -238,9 +241,22 @@ class SideKeys:
         ranges = space.ranges(self._probing_sample)
         probes = max(len(self._probing_sample), 1)
         hits = np.searchsorted(words, ranges.high, side="right") - np.searchsorted(words, ranges.low)
-        candidates = float(hits.sum()) / probes / max(count, 1) * window
-        cost = len(ranges.low) / probes * RANGE_COST + candidates * CANDIDATE_COST + scanned * SCAN_COST
-        return cost, candidates
+        seen = float(hits.sum()) / probes / max(count, 1) * window
+        candidates = seen * self._share_within(space, words, ranges, hits)
+        cost = len(ranges.low) / probes * RANGE_COST + seen * PASSED_COST + candidates * CANDIDATE_COST
+        return cost + scanned * SCAN_COST, candidates
+
+    @staticmethod
+    def _share_within(space: KeySpace, words: Words, ranges: Ranges, hits: Array) -> float:
+        """What share of the words in the ranges also lies between the rests of their ends."""
+        total = int(hits.sum())
+        if not space.rest_bits or not total:
+            return 1.0
+        number = np.repeat(np.arange(len(hits)), hits)
+        place = np.arange(total) - np.repeat(np.cumsum(hits) - hits, hits) + np.searchsorted(words, ranges.low)[number]
+        rest = words[place] & space.rest_mask
+        inside = (rest >= ranges.low[number] & space.rest_mask) & (rest <= ranges.high[number] & space.rest_mask)
+        return float(inside.mean())
 
     def first_key(self, aliases: tuple[str, str]) -> str:
         """What would be sorted by if nothing was known of the data."""

@@ -1,13 +1,16 @@
 """A key space: how the slots of a tuple become the key bits of a word, and a probing tuple a few ranges of words.
 
-    word = [prefix | suffix | place]          42 bits of key, 22 bits of place
+    word = [prefix | suffix | rest | place]          42 bits of key, 22 bits of place
 
 The suffix is a range key, mapped monotonously onto the bits there are. In front of it may stand a prefix: the hash of
 the equality keys (`l.symbol = r.symbol AND l.price BETWEEN ...`), or the cell of a second range key, so that a band in
-two dimensions asks for a few short ranges instead of a long one. So neither condition degrades to a scan.
+two dimensions asks for a few short ranges instead of a long one. So neither condition degrades to a scan. Behind a
+cell's suffix stands the rest of the cell's key: where in its cell a tuple lies, so that most candidates beside the
+band are passed over without a look at the tuple.
 
 Invariant: if a regular stored tuple matches a regular probing one, its word lies in one of the probing tuple's ranges,
-which are disjoint. Everything else (collisions, lost low bits) only adds candidates.
+which are disjoint, and its rest between the rests of the range's ends. Everything else (collisions, lost low bits)
+only adds candidates.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ from .words import Words
 
 PLACE_BITS = 22
 KEY_BITS = 64 - PLACE_BITS
+REST_BITS = 8
+"""Bits that say where in its cell a tuple lies."""
 HASH_BITS = 20
 """Bits of the hash where a range key follows it."""
 MOST_CELLS = 8
@@ -97,6 +102,8 @@ class KeySpace:
     hashed: tuple[tuple[int, int], ...] = ()
     cells: RangeKey | None = None
     cell_reduction: Reduction = Reduction(0, 0, 0)
+    """Onto the bits of the cell, followed by those of the rest."""
+    rest_bits: int = 0
     suffix: RangeKey | None = None
     reduction: Reduction = Reduction(0, 0, 0)
     float_bits: dict[int, int] = field(default_factory=dict)
@@ -113,8 +120,13 @@ class KeySpace:
     @property
     def prefix_bits(self) -> int:
         if self.cells is not None:
-            return self.cell_reduction.bits
+            return self.cell_reduction.bits - self.rest_bits
         return (HASH_BITS if self.suffix is not None else KEY_BITS) if self.hashed else 0
+
+    @property
+    def rest_mask(self) -> np.uint64:
+        """The bits of a word that hold the rest."""
+        return np.uint64(((1 << self.rest_bits) - 1) << PLACE_BITS)
 
     @property
     def decides(self) -> bool:
@@ -143,7 +155,8 @@ class KeySpace:
         if self.cells is not None:
             cells, was_cut = self.cell_reduction(cut[self.cells.key])
             self.exact = self.exact and not was_cut
-            words |= cells << np.uint64(shift)
+            words |= cells >> np.uint64(self.rest_bits) << np.uint64(shift)
+            words |= cells << np.uint64(PLACE_BITS) & self.rest_mask
         if self.suffix is not None:
             reduced, was_cut = self.reduction(cut[self.suffix.key])
             self.exact = self.exact and not was_cut
@@ -221,7 +234,8 @@ class KeySpace:
         else:
             each = [self._interval(self.suffix, k, slots, self.reduction) for k in range(len(self.suffix.intervals))]
         lows, highs, asked = (np.stack(columns) for columns in zip(*each, strict=True))
-        low, high, owner = _expanded(first, last, lows, highs, asked, takes_part, self.prefix_bits, self.reduction.bits)
+        bits = self.prefix_bits, self.reduction.bits, self.rest_bits
+        low, high, owner = _expanded(first, last, lows, highs, asked, takes_part, *bits)
         low, high, owner = _in_order(low, high, owner)
         if regular is None:
             return Ranges(low, high, owner)
@@ -340,12 +354,20 @@ def _integer_lowered(values, distance):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _expanded(first, last, lows, highs, asked, regular, prefix_bits, suffix_bits):  # type: ignore[no-untyped-def]
-    """Every probing tuple's ranges of words: for each cell of the prefix, its intervals of the suffix, disjoint."""
+def _expanded(  # type: ignore[no-untyped-def]
+    first, last, lows, highs, asked, regular, prefix_bits, suffix_bits, rest_bits
+):  # fmt: skip
+    """Every probing tuple's ranges of words: for each cell of the prefix, its intervals of the suffix, disjoint.
+
+    `first` and `last` are prefixes, with the rest behind. Only the first and the last cell bound the rest.
+    """
     intervals, count = lows.shape
     total = 0
+    rest = np.uint64(rest_bits)
+    rest_top = (np.uint64(1) << rest) - np.uint64(1)
+    rest_mask = rest_top << np.uint64(PLACE_BITS)
     for i in range(count):
-        cells = last[i] - first[i] + np.uint64(1)
+        cells = (last[i] >> rest) - (first[i] >> rest) + np.uint64(1)
         total += regular[i] * (intervals * np.int64(cells) if cells <= MOST_CELLS else 1)
     low, high = np.empty(total, np.uint64), np.empty(total, np.uint64)
     owner = np.empty(total, np.int32)
@@ -377,18 +399,22 @@ def _expanded(first, last, lows, highs, asked, regular, prefix_bits, suffix_bits
             else:
                 merged += 1
                 starts[merged], ends[merged] = starts[k], ends[k]
-        cells = last[i] - first[i] + np.uint64(1)
+        from_cell, to_cell = first[i] >> rest, last[i] >> rest
+        cells = to_cell - from_cell + np.uint64(1)
         if cells > MOST_CELLS:
-            low[n] = first[i] << prefix_shift
-            high[n] = (last[i] << prefix_shift) | (top << suffix_shift) | ones
+            low[n] = from_cell << prefix_shift
+            high[n] = (to_cell << prefix_shift) | (top << suffix_shift) | ones
             owner[n] = i
             n += 1
             continue
         for c in range(np.int64(cells)):
-            front = np.uint64(0) if prefix_bits == 0 else (first[i] + np.uint64(c)) << prefix_shift
+            cell = from_cell + np.uint64(c)
+            front = np.uint64(0) if prefix_bits == 0 else cell << prefix_shift
+            least = first[i] & rest_top if cell == from_cell else np.uint64(0)
+            most = last[i] & rest_top if cell == to_cell else rest_top
             for k in range(merged + 1):
-                low[n] = front | (starts[k] << suffix_shift)
-                high[n] = front | (ends[k] << suffix_shift) | ones
+                low[n] = front | (starts[k] << suffix_shift) | (least << np.uint64(PLACE_BITS))
+                high[n] = front | (ends[k] << suffix_shift) | (ones ^ rest_mask) | (most << np.uint64(PLACE_BITS))
                 owner[n] = i
                 n += 1
     return low[:n], high[:n], owner[:n]

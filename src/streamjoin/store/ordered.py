@@ -222,17 +222,18 @@ def probe_sorted(subwindows: Sequence[OrderedIndex], probing: Probing, sink: Pai
     assert first.space is not None
     kernel, slots = (probe_runs, []) if first.space.decides else (stored.check_runs, stored.tested_of_probes(batch))
     low, high, owner = ranges.low[mine], ranges.high[mine], ranges.owner[mine]
-    table, state, mask = np.array(runs, np.int64), np.zeros(5, np.int64), np.uint64((1 << PLACE_BITS) - 1)
+    table, state, masks = np.array(runs, np.int64), np.zeros(5, np.int64), (_PLACE_MASK, first.space.rest_mask)
     while state[4] < len(runs):
         compared = int(state[1])
         rows = sink.row_buffers
         found = kernel(
-            table, low, high, mask, owner, batch.row, batch.low, batch.high, sink.both_buffers, rows, state, *slots
+            table, low, high, *masks, owner, batch.row, batch.low, batch.high, sink.both_buffers, rows, state, *slots
         )
         sink.add(rows[0, :found].copy(), rows[1, :found].copy())
         yield int(state[1]) - compared
 
 
+_PLACE_MASK = np.uint64((1 << PLACE_BITS) - 1)
 _ITSELF = np.empty(0, np.int32)
 """Says that what looks like numbers of ranges are the probing tuples themselves."""
 
