@@ -30,13 +30,15 @@ def collect(
     return found
 
 
-def array_at(address: int, length: int, dtype: Any) -> Any:
+def array_at(address: int, shape: int | tuple[int, int], dtype: Any) -> Any:
     """Numba's carray for an address; as far as anybody may read, whatever length was named."""
     kind = np.dtype(dtype)
-    count = 1 << 12
+    length, *columns = (shape,) if isinstance(shape, int | np.integer) else shape
+    count = max(length, 1 << 12) * int(np.prod(columns))
     if not address:
         return np.empty(0, kind)
-    return np.frombuffer((ctypes.c_char * (max(length, count) * kind.itemsize)).from_address(address), kind)
+    found = np.frombuffer((ctypes.c_char * (count * kind.itemsize)).from_address(address), kind)
+    return found.reshape(-1, *columns)
 
 
 @cache

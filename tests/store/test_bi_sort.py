@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamjoin.store import bi_sort
-from streamjoin.store.bi_sort import BiSort
+from streamjoin.store.bi_sort import BiSort, probe_run
 from streamjoin.store.sorting import merge_words, sort_words, split_merge
+from streamjoin.store.words import AT_ONCE
 
 from .words import LAST_KEY, PLACE_BITS, batches, check, key_range, numbered, ranges
 
@@ -41,6 +42,34 @@ def test_few_ranges_in_many_words_and_many_in_few() -> None:
         asked = sorted(int(key) for key in rng.integers(0, 5200, count))
         check(index, words.tolist(), [key_range(key, key + 7) for key in asked])
     check(index, words.tolist(), [(0, 2**64 - 1), key_range(LAST_KEY, LAST_KEY)])
+
+
+@pytest.mark.parametrize("room", [AT_ONCE, 37, 4096])
+def test_words_whose_rest_lies_outside_are_passed_over(room: int) -> None:
+    """A rest of 4 bits above places of 10: it must lie between those of the range's ends, whatever stands before it."""
+    rng = np.random.default_rng(0)
+    words = np.unique(rng.integers(0, 1 << 18, 900).astype(np.uint64))
+    index = BiSort(len(words), PLACE_BITS)
+    index.insert(words)
+    low = np.sort(rng.integers(0, 1 << 18, 60).astype(np.uint64)) >> np.uint64(10) << np.uint64(10)
+    high = low + rng.integers(0, 1 << 16, 60).astype(np.uint64)
+    mask, rest = np.uint64(1023), np.uint64(15 << 10)
+    run = index._runs[0]
+    outputs, state = np.empty((2, room), np.int32), np.zeros(5, np.int64)
+    found: list[tuple[int, int]] = []
+    while state[0] < len(low):
+        count = probe_run(run.words, run.count, run.samples, low, high, mask, rest, outputs[0], outputs[1], state)
+        found += zip(outputs[0, :count].tolist(), outputs[1, :count].tolist(), strict=True)
+        if not state[2]:
+            break
+    expected = [
+        (i, int(word & mask))
+        for i in range(len(low))
+        for word in words[(words >= low[i]) & (words <= high[i])]
+        if low[i] & rest <= word & rest <= high[i] & rest
+    ]
+    assert expected
+    assert found == expected
 
 
 def test_few_runs_and_few_moves() -> None:

@@ -68,7 +68,9 @@ def check(lowered: Lowered, space: KeySpace, stored: Batch, probing: Batch, pair
     irregular = set() if ranges.irregular is None else set(ranges.irregular.row.tolist())
     found = set()
     for low, high, owner in zip(ranges.low, ranges.high, ranges.owner, strict=True):
-        for place in np.flatnonzero((words >= low) & (words <= high)):
+        rests = words & space.rest_mask
+        inside = (rests >= low & space.rest_mask) & (rests <= high & space.rest_mask)
+        for place in np.flatnonzero((words >= low) & (words <= high) & inside):
             pair = int(stored.row[place]), int(probing.row[owner])
             assert pair not in found, "two ranges of one tuple overlap"
             found.add(pair)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
+
 from .cache import UNREADABLE, Kernel, forget, load
 from .expr import Side, other
 from .lower import Lowered, Near, Test
@@ -71,7 +73,8 @@ class _LazyKernel:
 class _Text:
     """Renames `l3` and `r2` of the lowered condition: stored slots to `v3[j]`, probing ones to `q2_<lane>`."""
 
-    def __init__(self, lowered: Lowered, stored: Side) -> None:
+    def __init__(self, lowered: Lowered, stored: Side, at: str = "j") -> None:
+        self.at = at
         self.lowered = lowered
         self.stored = stored
         self.stored_slots = lowered.tested[stored]
@@ -82,7 +85,7 @@ class _Text:
             kind, number = match[1], match[2]
             if kind == "t":
                 return f"t{number}_{lane}"
-            return f"v{number}[j]" if kind == self.stored[0] else f"q{number}_{lane}"
+            return f"v{number}[{self.at}]" if kind == self.stored[0] else f"q{number}_{lane}"
 
         return re.sub(r"\b([lrt])(\d+)\b", rename, text)
 
@@ -301,16 +304,18 @@ def check({text.parameters("count")}, owner, out_probe, out_stored):
 def check_runs_source(lowered: Lowered, stored: Side) -> str:
     """`store.bi_sort.probe_runs` with the condition in its loop: one call for all subwindows of a window.
 
-    A line of `runs` goes on with the addresses of the stored slots that the condition reads. Where `rest` marks bits of
+    A line of `runs` goes on with the bytes from one tuple to the next and the addresses of the stored slots that the
+    condition reads. Where `rest` marks bits of
     a word, they must lie between those of the range's ends: this is looked at before the tuple is.
     """
-    text = _Text(lowered, stored)
+    text = _Text(lowered, stored, "j, 0")
     slots = [(k, lowered.slots[stored][k].dtype) for k in text.stored_slots]
     views = "".join(
-        f"        v{k} = carray(pointer(run[{9 + n}]), 1, np.{'bool_' if dtype == 'bool' else dtype})\n"
+        f"        v{k} = carray(pointer(run[{10 + n}]), (1, run[9] // {np.dtype(dtype).itemsize}), "
+        f"np.{'bool_' if dtype == 'bool' else dtype})\n"
         for n, (k, dtype) in enumerate(slots)
     )
-    ahead = "".join(f"            prefetch(v{k}, ahead)\n" for k, _ in slots)
+    ahead = f"            prefetch(v{slots[0][0]}, ahead * v{slots[0][0]}.shape[1])\n" if slots else ""
     probing = "".join(f", p{k}" for k in text.probing_slots)
     return f"""{_HEADER}from numba import carray
 from streamjoin.store.bi_sort import pointer, probe_run

@@ -23,9 +23,9 @@ from numba.extending import intrinsic
 from ..predicate.cache import compiled
 from ..predicate.collect import prefetch
 from .sorting import merge_words, split_merge
-from .words import Places, State, Words
+from .words import AT_ONCE, Places, State, Words
 
-SAMPLE = 16
+SAMPLE = AT_ONCE
 """Words per partition: two cache lines, compared at once."""
 STRIDE = 8
 """Samples that are compared at once."""

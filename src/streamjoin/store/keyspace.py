@@ -147,7 +147,7 @@ class KeySpace:
 
     def words(self, slots: dict[int, Array], start: int, stop: int) -> tuple[Words, npt.NDArray[np.bool_] | None]:
         """The words of the tuples at these places, in that order, and which tuples are regular (None: all)."""
-        cut = {number: slot[start:stop] for number, slot in slots.items()}
+        cut = {number: np.ascontiguousarray(slot[start:stop]) for number, slot in slots.items()}
         words = np.arange(start, stop, dtype=np.uint64)
         shift = 64 - self.prefix_bits
         if self.hashed:

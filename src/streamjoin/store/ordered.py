@@ -50,7 +50,7 @@ class OrderedIndex(Subwindow):
         window: int,
         previous: Index | None,
     ) -> None:
-        super().__init__(capacity, stored, explicit_coordinates=False)
+        super().__init__(capacity, stored, scanned=False)
         self.name = name
         self._keys, self._make_words, self._window = keys, make_words, window
         self._floor = None if previous is None else previous.highest
@@ -166,7 +166,8 @@ class OrderedIndex(Subwindow):
             return []
         whole = self.coordinate.lowest >= probing.latest_low and self.coordinate.highest < probing.earliest_high
         numbers = (self.row.first, self.row.address, self.coordinate.first, self.coordinate.address, int(whole))
-        return [(*place, *numbers, *self._slot_addresses) for place in self.words.places]
+        slots = (self.stored.record.itemsize, *self._slot_addresses)
+        return [(*place, *numbers, *slots) for place in self.words.places]
 
     def ranges(self, probing: Probing) -> Ranges:
         """What the probing tuples ask for in this subwindow's key space."""

@@ -25,6 +25,8 @@ class StoredSide:
     lowered: Lowered
     side: Side
     dtypes: dict[int, str] = field(init=False)
+    record: np.dtype[Any] = field(init=False)
+    """The slots of one tuple side by side, wide ones first."""
     scan: Kernel = field(init=False)
     check: Kernel = field(init=False)
     check_runs: Kernel = field(init=False)
@@ -33,6 +35,8 @@ class StoredSide:
     def __post_init__(self) -> None:
         slots = self.lowered.slots[self.side]
         self.dtypes = {number: slots[number].dtype for number in self.lowered.kept[self.side]}
+        by_width = sorted(self.dtypes.items(), key=lambda slot: -np.dtype(slot[1]).itemsize)
+        self.record = np.dtype([(str(number), dtype) for number, dtype in by_width], align=True)
         self.scan = scan_kernel(self.lowered, self.side)
         self.check = check_kernel(self.lowered, self.side)
         self.check_runs = check_runs_kernel(self.lowered, self.side)
@@ -47,13 +51,21 @@ class StoredSide:
 
 
 class Subwindow:
-    """Up to `capacity` tuples in the order of insertion."""
+    """Up to `capacity` tuples in the order of insertion.
 
-    def __init__(self, capacity: int, stored: StoredSide, *, explicit_coordinates: bool = True) -> None:
+    `scanned`: most tuples are looked at one after the other, so each slot lies in an array of its own. Else they are
+    looked at here and there, and all slots of a tuple lie side by side: one miss of the cache instead of several.
+    """
+
+    def __init__(self, capacity: int, stored: StoredSide, *, scanned: bool = True) -> None:
         self.stored = stored
         self.capacity = capacity
-        self.slots = {number: np.empty(capacity, dtype) for number, dtype in stored.dtypes.items()}
-        self.coordinate = Numbers(capacity, explicit_coordinates)
+        if scanned:
+            self.slots = {number: np.empty(capacity, dtype) for number, dtype in stored.dtypes.items()}
+        else:
+            records = np.empty(capacity, stored.record)
+            self.slots = {number: records[str(number)] for number in stored.dtypes}
+        self.coordinate = Numbers(capacity, explicit=scanned)
         self.row = Numbers(capacity)
         self.count = 0
 
@@ -75,7 +87,7 @@ class Subwindow:
 
     @property
     def nbytes(self) -> int:
-        return sum(slot.nbytes for slot in self.slots.values()) + self.coordinate.nbytes + self.row.nbytes
+        return self.stored.record.itemsize * self.capacity + self.coordinate.nbytes + self.row.nbytes
 
     def insert(self, batch: Batch) -> None:
         start, end = self.count, self.count + len(batch)
@@ -109,7 +121,7 @@ class Subwindow:
         if blocks is None:
             count = -(-(stop - start) // BLOCK)
             blocks = np.full(count, self.coordinate.lowest), np.full(count, self.coordinate.highest)
-        slots = [slot[start:stop] for slot in self.stored.tested(self.slots)]
+        slots = [np.ascontiguousarray(slot[start:stop]) for slot in self.stored.tested(self.slots)]
         own = (*slots, self.coordinate.slice(start, stop), *blocks, stop - start)
         yield from self.run(self.stored.scan, batch, sink, own, (), np.zeros(2, np.int64), start)
 

@@ -19,6 +19,10 @@ Places = npt.NDArray[np.int32]
 State = npt.NDArray[np.int64]
 
 
+AT_ONCE = 16
+"""The most places that an index writes at once."""
+
+
 class WordIndex(Protocol):
     """A set of words that are found by range: BI-Sort, RaP-Table or WiB+-Tree.
 
@@ -36,8 +40,8 @@ class WordIndex(Protocol):
     def probe(self, low: Words, high: Words, out_range: Places, out_place: Places, state: State) -> int:
         """Find, for each range i, all words w with low[i] <= w <= high[i] (none where low[i] > high[i]).
 
-        `low` is in ascending order. Writes (i, place of w) to the outputs, in any order, until they are full, and
-        returns how many it wrote. `state` is four integers, zero at first: the index keeps in it where to go on;
+        `low` is in ascending order. Writes (i, place of w) to the outputs, in any order, until they have no room for
+        another AT_ONCE, and returns how many it wrote. `state` is four integers, zero at first: the index keeps in it where to go on;
         state[0] is -1 once it is through, state[1] counts the words that were compared.
         """
 
