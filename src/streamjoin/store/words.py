@@ -41,8 +41,8 @@ class WordIndex(Protocol):
         """Find, for each range i, all words w with low[i] <= w <= high[i] (none where low[i] > high[i]).
 
         `low` is in ascending order. Writes (i, place of w) to the outputs, in any order, until they have no room for
-        another AT_ONCE, and returns how many it wrote. `state` is four integers, zero at first: the index keeps in it where to go on;
-        state[0] is -1 once it is through, state[1] counts the words that were compared.
+        another AT_ONCE, and returns how many it wrote. `state` is four integers, zero at first: the index keeps in it
+        where to go on; state[0] is -1 once it is through, state[1] counts the words that were compared.
         """
 
     def seal(self) -> None:
