@@ -31,7 +31,7 @@ def shift(times: Array, by: int) -> Array:
 
 
 class History:
-    """Timestamps by position, for positions that still matter."""
+    """Timestamps by position of a stream with a time window, for positions that still matter."""
 
     def __init__(self) -> None:
         self._times = GrowingArray()
@@ -65,7 +65,8 @@ class MergedOrder:
         positions: dict[Side, Array] = {}
         for side, t in times.items():
             positions[side] = np.arange(self.total[side], self.total[side] + len(t))
-            self.history[side].append(t)
+            if isinstance(self.windows[side], TimeWindow):
+                self.history[side].append(t)
         earlier: dict[Side, Array] = {
             "left": self.total["right"] + np.searchsorted(right, left, side="left"),
             "right": self.total["left"] + np.searchsorted(left, right, side="right"),

@@ -297,7 +297,17 @@ class _Run:
         self.words, self.count = words, count
         self.samples = np.empty(max(-(-count // SAMPLE), 1) + STRIDE, np.uint64)
         _sample(words, count, self.samples)
-        self.place = words.ctypes.data, count, self.samples.ctypes.data, len(self.samples)
+        self.place = self._place()
+
+    def _place(self) -> tuple[int, int, int, int]:
+        return self.words.ctypes.data, self.count, self.samples.ctypes.data, len(self.samples)
+
+    def __getstate__(self) -> tuple[Words, int, Words]:
+        return self.words, self.count, self.samples
+
+    def __setstate__(self, state: tuple[Words, int, Words]) -> None:
+        self.words, self.count, self.samples = state
+        self.place = self._place()
 
     @property
     def view(self) -> Words:
@@ -321,6 +331,10 @@ class BiSort:
         self._runs: list[_Run] = []
         self._merges = self._moved = 0
         self.count = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A sealed index needs neither threads nor spare arrays."""
+        return {**self.__dict__, "_run_all": _one_after_another, "_spare": []}
 
     @property
     def nbytes(self) -> int:

@@ -92,6 +92,10 @@ class SideKeys:
         if probing:
             self._probing_sample = concatenated(list(probing))
 
+    def resume(self, space: KeySpace) -> None:
+        """Go on with a space that was chosen before, unless another one is much better."""
+        self._current = space
+
     def choose(self, window: int) -> KeySpace:
         """The key space for the next subwindow of a window of so many tuples; the current one while it serves well.
 

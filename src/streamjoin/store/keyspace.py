@@ -140,6 +140,20 @@ class KeySpace:
         return same and key.key not in self.float_bits and self.widest[key.key] < 2.0**52
 
     @property
+    def shape(self) -> tuple[Any, ...]:
+        """What says where a key lies: words of two spaces with the same shape can be probed with the same ranges."""
+        limits = tuple(sorted(self.limit.items()))
+        return self.hashed, self.cells, self.cell_reduction, self.rest_bits, self.suffix, self.reduction, limits
+
+    def include(self, other: KeySpace) -> None:
+        """Take in what is known of the words of another space of the same shape."""
+        for key, most in other.widest.items():
+            self.widest[key] = max(self.widest.get(key, 0), most)
+        for key, least in other.narrowest.items():
+            self.narrowest[key] = min(self.narrowest.get(key, np.inf), least)
+        self.exact = self.exact and other.exact
+
+    @property
     def keys(self) -> list[RangeKey]:
         return [key for key in (self.cells, self.suffix) if key is not None]
 

@@ -60,8 +60,21 @@ class OrderedIndex(Subwindow):
         self.space: KeySpace | None = None
         self.words: WordIndex | None = None
         self._irregular: list[ScanIndex] = []
-        self._slot_addresses = [slot.ctypes.data for slot in stored.tested(self.slots)]
+        self._slot_addresses = self._addresses()
         self._belated: ScanIndex | None = None
+
+    def _addresses(self) -> list[int]:
+        return [slot.ctypes.data for slot in self.stored.tested(self.slots)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        assert self._sealed, "only a sealed subwindow may leave its process"
+        return {**super().__getstate__(), "_keys": None, "_make_words": None, "_previous": None}
+
+    def attach(self, stored: StoredSide) -> None:
+        super().attach(stored)
+        self._slot_addresses = self._addresses()
+        for part in (*self._irregular, *([] if self._belated is None else [self._belated])):
+            part.attach(stored)
 
     @property
     def highest(self) -> int:

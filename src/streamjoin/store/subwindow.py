@@ -12,7 +12,7 @@ from ..predicate.cache import Kernel, compiled
 from ..predicate.expr import Side, other
 from ..predicate.kernels import BLOCK, check_kernel, check_runs_kernel, hash_kernel, scan_kernel
 from ..predicate.lower import Lowered
-from .batch import Array, Batch, PairSink
+from .batch import Array, Batch, PairSink, Probing
 from .numbers import Numbers
 
 INT64_MIN, INT64_MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -57,14 +57,18 @@ class Subwindow:
     looked at here and there, and all slots of a tuple lie side by side: one miss of the cache instead of several.
     """
 
+    name: str
+
     def __init__(self, capacity: int, stored: StoredSide, *, scanned: bool = True) -> None:
         self.stored = stored
         self.capacity = capacity
+        self._records: Array | None = None
+        self.slots: dict[int, Array]
         if scanned:
             self.slots = {number: np.empty(capacity, dtype) for number, dtype in stored.dtypes.items()}
         else:
-            records = np.empty(capacity, stored.record)
-            self.slots = {number: records[str(number)] for number in stored.dtypes}
+            self._records = np.empty(capacity, stored.record)
+            self.slots = self._views(self._records)
         self.coordinate = Numbers(capacity, explicit=scanned)
         self.row = Numbers(capacity)
         self.count = 0
@@ -89,6 +93,21 @@ class Subwindow:
     def nbytes(self) -> int:
         return self.stored.record.itemsize * self.capacity + self.coordinate.nbytes + self.row.nbytes
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but what `attach` gives back: the predicate's kernels belong to a process, not to the tuples, and
+        views of records would become arrays of their own."""
+        left_out = {"stored"} if self._records is None else {"stored", "slots"}
+        return {name: value for name, value in self.__dict__.items() if name not in left_out}
+
+    def _views(self, records: Array) -> dict[int, Array]:
+        return {number: records[str(number)] for number in self.stored.dtypes}
+
+    def attach(self, stored: StoredSide) -> None:
+        """Make a subwindow usable that comes from another process."""
+        self.stored = stored
+        if self._records is not None:
+            self.slots = self._views(self._records)
+
     def insert(self, batch: Batch) -> None:
         start, end = self.count, self.count + len(batch)
         for number, stored in self.slots.items():
@@ -96,6 +115,10 @@ class Subwindow:
         self.coordinate.append(batch.coordinate)
         self.row.append(batch.row)
         self.count = end
+
+    def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
+        """Find the stored tuples that match, as `chain.Index` says."""
+        raise NotImplementedError
 
     def prepare(self) -> None:
         """Nothing to build: the tuples can be found at every moment."""

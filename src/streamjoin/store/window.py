@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..predicate.expr import Side
@@ -17,7 +18,7 @@ from .keyspace import PLACE_BITS, KeySpace
 from .ordered import OrderedIndex, probe_sorted
 from .rap_table import RapTable
 from .scan import ScanIndex
-from .subwindow import StoredSide
+from .subwindow import StoredSide, Subwindow
 from .wib_tree import WibTree
 from .words import WordIndex, Words
 
@@ -43,6 +44,35 @@ class Window:
     def insert(self, batch: Batch) -> None:
         self._keys.observe_stored(batch)
         self._chain.insert(batch)
+
+    def adopt(self, subwindows: Sequence[Subwindow]) -> None:
+        """Take in sealed subwindows, oldest first, that were made elsewhere. Those whose words mean the same get one
+        key space, so that they are probed together."""
+        spaces: dict[Any, KeySpace] = {}
+        for subwindow in subwindows:
+            subwindow.attach(self._stored)
+            if isinstance(subwindow, OrderedIndex) and subwindow.space is not None:
+                own = subwindow.space
+                fresh = replace(own, widest=dict(own.widest), narrowest=dict(own.narrowest))
+                known = spaces.setdefault(own.shape, fresh)
+                known.include(own)
+                subwindow.space = known
+                self._keys.resume(known)
+        self._chain.subwindows = [*self._chain.subwindows, *subwindows]
+
+    def insert_sealed(self, batch: Batch) -> list[Subwindow]:
+        """Insert a batch as subwindows of its own, which are sealed at once."""
+        self._keys.observe_stored(batch)
+        made: list[Subwindow] = []
+        for start in range(0, len(batch), LARGEST):
+            piece = batch.slice(start, start + LARGEST)
+            subwindow = self._create(len(piece), self.count + len(piece), None)
+            subwindow.insert(piece)
+            subwindow.prepare()
+            subwindow.seal()
+            made.append(subwindow)
+            self._chain.subwindows.append(subwindow)
+        return made
 
     def expect(self, batch: Batch) -> None:
         """This batch of the other side is about to probe."""
@@ -104,7 +134,7 @@ class Window:
     def first_row(self) -> int | None:
         return self._chain.first_row
 
-    def _create(self, capacity: int, window: int, previous: Index | None) -> Index:
+    def _create(self, capacity: int, window: int, previous: Index | None) -> Subwindow:
         advice = self._advisor.advise(window)
         if self._advice is None or advice.index != self._advice.index:
             self._switches += 1

@@ -1,0 +1,13 @@
+"""The same join as an operator on Spark Structured Streaming: exactly once, from a laptop to a cluster."""
+
+from __future__ import annotations
+
+try:
+    import pyspark  # noqa: F401
+except ImportError:
+    raise ImportError("streamjoin.spark needs PySpark 4.1 or newer: pip install 'streamjoin[spark]'") from None
+
+from .join import stream_join
+from .session import session
+
+__all__ = ["session", "stream_join"]

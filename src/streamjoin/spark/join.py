@@ -1,0 +1,191 @@
+"""`stream_join`: pack -> route -> join with state -> unpack, as one streaming DataFrame."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, get_args
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import StringType, StructField, StructType
+
+from ..arrow import result_schema
+from ..engine import LatenessArgument, WindowArgument
+from ..errors import ArgumentError, SchemaError
+from ..options import IndexName, Late, check_options, choose
+from ..predicate import Predicate, not_too_deep, plan_for
+from ..predicate.expr import Side
+from ..predicate.lower import lower
+from .messages import MESSAGE
+from .pack import Pack
+from .partitions import spread_workers
+from .processor import COUNTS, OUTPUT, JoinProcessor
+from .session import check_session
+from .spec import JoinSpec, Routing
+from .unpack import LATE, Unpack
+
+MOST_WORKERS = 32
+"""Workers where `partitions` is left open and the session has more shuffle partitions."""
+ROUTINGS = ("broadcast", "hash")
+
+
+def stream_join(
+    left: Any,
+    right: Any,
+    *,
+    on: Predicate,
+    window: WindowArgument | tuple[WindowArgument, WindowArgument],
+    time: str | tuple[str, str] | None = None,
+    lateness: LatenessArgument = 0,
+    partitions: int | None = None,
+    routing: Routing = "auto",
+    how: str = "inner",
+    index: IndexName = "auto",
+    aliases: Sequence[str] | None = None,
+    late: Late = "drop",
+    name: str = "streamjoin",
+    cache_dir: str | None = None,
+) -> Any:
+    """Join two DataFrames, both streaming or both not, within windows.
+
+    The meaning is that of `streamjoin.join`, on the same rows. Write the result in append mode. The query's progress
+    has figures under `observedMetrics[name]`. With `late="keep"` the result has a column `late` more: NULL for
+    results; "left" or "right" for a late row, which has the columns of its own side only.
+
+    `partitions` is the number of workers that share the windows, at most `spark.sql.shuffle.partitions`, which is the
+    default. `cache_dir` is where executors keep files that make up for restarted Python processes; by default
+    where Spark keeps its own.
+    """
+    session = _check_frames(left, right)
+    schemas: dict[Side, pa.Schema] = {"left": _arrow_schema(left, "left"), "right": _arrow_schema(right, "right")}
+    if how != "inner":
+        raise ArgumentError(f"how: {how!r} is not in this version of the Spark pipeline; it joins how='inner'")
+    if time is None:
+        raise ArgumentError(
+            "time: the Spark pipeline needs a time column, since the rows of a DataFrame have no other order; "
+            'give its name, as in time="ts"'
+        )
+    with not_too_deep():
+        plan = plan_for(on, schemas["left"], schemas["right"], aliases)
+        lowered = lower(plan)
+    options = check_options(
+        schemas["left"], schemas["right"], window=window, time=time, lateness=lateness, how=how,
+        algorithm="three-step", index=index, workers=1, order="none", late=late,
+        has_equality=bool(plan.equalities), has_order=lowered.has_order,
+    )  # fmt: skip
+    streaming = bool(left.isStreaming)
+    shuffle = check_session(session, streaming)
+    spec = JoinSpec(
+        lowered=lowered,
+        schemas=schemas,
+        result=result_schema(schemas["left"], schemas["right"], how),
+        options=options,
+        workers=spread_workers(_partitions(partitions, shuffle), shuffle),
+        routing=_routing(routing, bool(plan.equalities)),
+        bounded=not streaming,
+        cache_directory=cache_dir,
+    )
+    if LATE in spec.result.names and spec.keeps_late:
+        raise ArgumentError(f"late: the result would have two columns {LATE!r}; rename the stream's own")
+    return _pipeline(spec, left, right, name)
+
+
+def _pipeline(spec: JoinSpec, left: Any, right: Any, name: str) -> Any:
+    packed = left.mapInArrow(_function(Pack(spec, "left")), MESSAGE).unionByName(
+        right.mapInArrow(_function(Pack(spec, "right")), MESSAGE)
+    )
+    if spec.routing == "broadcast":
+        packed = packed.withColumn("worker", F.explode(F.array(*[F.lit(worker) for worker in spec.workers])))
+    found = packed.groupBy("worker").transformWithState(JoinProcessor(spec), OUTPUT, "Append", "None")
+    totals = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in COUNTS]
+    per_worker = F.struct("worker", "left_window", "right_window", "out", "seconds")
+    watched = found.observe(
+        name,
+        *totals,
+        F.max("seconds").alias("slowest_s"),
+        F.avg("seconds").alias("mean_s"),
+        F.collect_list(F.when(F.col("kind") == "figures", per_worker)).alias("workers"),
+    )
+    return watched.mapInArrow(_function(Unpack(spec)), _result_type(spec, left, right))
+
+
+def _function(step: Callable[..., Iterator[pa.RecordBatch]]) -> Callable[..., Iterator[pa.RecordBatch]]:
+    """A plain function, which is what Spark takes."""
+
+    @functools.wraps(step.__call__)  # type: ignore[operator]
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return step(batches)
+
+    return run
+
+
+def _result_type(spec: JoinSpec, left: Any, right: Any) -> StructType:
+    types = [field.dataType for frame in (left, right) for field in frame.schema]
+    fields = [StructField(name, type_) for name, type_ in zip(spec.result.names, types, strict=True)]
+    return StructType([*fields, StructField(LATE, StringType())] if spec.keeps_late else fields)
+
+
+# -- checks at the call --------------------------------------------------------------------------------------------
+
+
+def _check_frames(left: Any, right: Any) -> Any:
+    """Both are DataFrames of one session, and both streams or neither."""
+    for name, frame in (("left", left), ("right", right)):
+        if not hasattr(frame, "mapInArrow") or not hasattr(frame, "isStreaming"):
+            raise ArgumentError(f"{name}: {type(frame).__name__} is not a Spark DataFrame")
+    if left.isStreaming != right.isStreaming:
+        stream, table = ("left", "right") if left.isStreaming else ("right", "left")
+        raise ArgumentError(
+            f"{table}: the {stream} DataFrame is a stream and this one is not; read both with spark.readStream, or "
+            "both with spark.read (for a stream against a fixed table, Spark's own join does it)"
+        )
+    if left.sparkSession is not right.sparkSession:
+        raise ArgumentError("right: the two DataFrames belong to different Spark sessions")
+    return left.sparkSession
+
+
+def _arrow_schema(frame: Any, side: Side) -> pa.Schema:
+    fields = []
+    for field in frame.schema:
+        try:
+            fields.append(pa.field(field.name, to_arrow_type(field.dataType)))
+        except (PySparkException, TypeError) as error:
+            raise SchemaError(
+                f"{side}: column {field.name!r} of type {field.dataType.simpleString()} cannot travel as Arrow; leave "
+                f"it out or cast it ({error})"
+            ) from None
+    names = [field.name for field in fields]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SchemaError(f"{side}: there are several columns {twice[0]!r}; rename or drop all but one")
+    return pa.schema(fields)
+
+
+def _partitions(partitions: Any, shuffle: int) -> int:
+    if partitions is None:
+        return min(shuffle, MOST_WORKERS)
+    if isinstance(partitions, bool) or not hasattr(partitions, "__index__") or int(partitions) < 1:
+        raise ArgumentError(f"partitions: {partitions!r} will not do; give a number of workers, 1 or more")
+    if int(partitions) > shuffle:
+        raise ArgumentError(
+            f"partitions: {partitions} workers need as many shuffle partitions, and the session has {shuffle}; "
+            f'spark.conf.set("spark.sql.shuffle.partitions", {partitions})'
+        )
+    return int(partitions)
+
+
+def _routing(routing: Any, has_equality: bool) -> str:
+    choose("routing", routing, get_args(Routing) if routing in get_args(Routing) else (*ROUTINGS, "auto"))
+    if routing == "auto":
+        return "hash" if has_equality else "broadcast"
+    if routing == "hash" and not has_equality:
+        raise ArgumentError(
+            "routing: 'hash' needs an equality between the two streams that every pair must meet, such as l.k = r.k, "
+            "and the predicate has none; use 'broadcast' or 'auto'"
+        )
+    if routing not in ROUTINGS:
+        raise ArgumentError(f"routing: {routing!r} is not in this version; choose from 'broadcast', 'hash', 'auto'")
+    return str(routing)

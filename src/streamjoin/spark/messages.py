@@ -1,0 +1,74 @@
+"""What travels between the steps: Arrow tables packed into single values, so that Spark moves blobs and not rows.
+
+A message is one row of a DataFrame. Every worker gets a message about every chunk of a partition, so all of them know
+how far both streams have come and, where the merged order counts, every tuple's timestamp; the rows themselves go only
+where they are needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..predicate.expr import Side
+from .spec import Integers
+
+MESSAGE = "worker int, side string, partition int, chunk int, rows bigint, latest bigint, times binary, body binary"
+ARROW_MESSAGE = pa.schema(
+    [
+        ("worker", pa.int32()),
+        ("side", pa.string()),
+        ("partition", pa.int32()),
+        ("chunk", pa.int32()),
+        ("rows", pa.int64()),
+        ("latest", pa.int64()),
+        ("times", pa.binary()),
+        ("body", pa.binary()),
+    ]
+)
+EVERY_WORKER = -1
+PLACE, STORED = "__streamjoin_place", "__streamjoin_stored"
+"""Columns that a body may have beside the stream's own: where in its chunk a row stood, and whether the worker that
+gets it also keeps it (all do, if the column is not there)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """`rows` are all rows of the chunk, `latest` their latest timestamp, `times` all their timestamps (None where order
+    does not count, or where the body has all rows); `body` are the rows for this worker."""
+
+    side: Side
+    partition: int
+    chunk: int
+    rows: int
+    latest: int
+    times: bytes | None
+    body: bytes | None
+
+    @classmethod
+    def of(cls, row: Any) -> Message:
+        return cls(row.side, row.partition, row.chunk, row.rows, row.latest, row.times, row.body)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The order in which messages of a side are taken, whatever order they arrive in."""
+        return self.partition, self.chunk
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        for batch in table.combine_chunks().to_batches():
+            writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def from_bytes(body: bytes | pa.Buffer) -> pa.Table:
+    return pa.ipc.open_stream(body).read_all().combine_chunks()
+
+
+def times_of(body: bytes) -> Integers:
+    return np.frombuffer(body, np.int64)

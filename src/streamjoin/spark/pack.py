@@ -1,0 +1,94 @@
+"""Pack: the rows of a partition become a few blobs, addressed to the workers (PanJoin, section III-A, steps 1 to 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from ..predicate.expr import Side
+from ..store.hash import hash_keys
+from .messages import ARROW_MESSAGE, EVERY_WORKER, PLACE, to_bytes
+from .spec import Integers, JoinSpec
+
+CHUNK_ROWS, CHUNK_BYTES = 1 << 18, 1 << 26
+"""The most rows and bytes of a message."""
+
+
+class Pack:
+    """One side's rows to messages; a function for `DataFrame.mapInArrow`."""
+
+    def __init__(self, spec: JoinSpec, side: Side) -> None:
+        self._spec, self._side = spec, side
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        partition = 0 if context is None else context.partitionId()
+        for chunk, table in enumerate(chunks(batches, self._spec.schemas[self._side])):
+            yield from self.messages(partition, chunk, table)
+
+    def messages(self, partition: int, chunk: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """A chunk's messages."""
+        spec, side = self._spec, self._side
+        times = spec.times(side, table)
+        head = side, partition, chunk, len(times), int(times.max())
+        if spec.routing == "broadcast":
+            yield _message(EVERY_WORKER, *head, None, to_bytes(table))
+            return
+        all_times = times.tobytes() if spec.options.needs_order else None
+        for worker, rows in zip(spec.workers, self._shares(table), strict=True):
+            yield _message(worker, *head, all_times, self._body(table, rows))
+
+    def _body(self, table: pa.Table, rows: Integers) -> bytes | None:
+        if not len(rows):
+            return None
+        part = table.take(pa.array(rows))
+        if self._spec.options.needs_order:
+            part = part.append_column(PLACE, pa.array(rows.astype(np.int32)))
+        return to_bytes(part)
+
+    def _shares(self, table: pa.Table) -> list[Integers]:
+        """Which rows go to which worker: those with equal keys to the same one. Rows that can match nothing, because a
+        key is NULL or for another reason that this stream alone decides, are only counted: they go round."""
+        spec, side = self._spec, self._side
+        slots = spec.slots(side, table)
+        keys = [slots.columns[pair[side == "right"]] for pair in spec.lowered.hash_slots]
+        worker = (hash_keys(keys) >> np.uint64(32)) % np.uint64(len(spec.workers))
+        if slots.live is not None:
+            idle = np.flatnonzero(~slots.live)
+            worker[idle] = idle % len(spec.workers)
+        order = np.argsort(worker, kind="stable")
+        cuts = np.searchsorted(worker[order], np.arange(1, len(spec.workers), dtype=np.uint64))
+        return np.split(order, cuts)
+
+
+def chunks(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows of many small batches in a few larger tables."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
+            yield _table(held, schema)
+            held, rows, size = [], 0, 0
+    if held:
+        yield _table(held, schema)
+
+
+def _table(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    table = pa.Table.from_batches(batches).combine_chunks()
+    return table if table.schema.equals(schema) else table.cast(schema)
+
+
+def _message(
+    worker: int, side: Side, partition: int, chunk: int, rows: int, latest: int,
+    times: bytes | None, body: bytes | None,
+) -> pa.RecordBatch:  # fmt: skip
+    values = (worker, side, partition, chunk, rows, latest, times, body)
+    arrays = [pa.array([value], field.type) for value, field in zip(values, ARROW_MESSAGE, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=ARROW_MESSAGE)

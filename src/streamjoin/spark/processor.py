@@ -1,0 +1,70 @@
+"""Between a worker and Spark: messages in, packed results out, the state store for the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from ..predicate.expr import SIDES
+from .messages import Message, to_bytes
+from .spec import JoinSpec
+from .worker import Worker
+
+COUNTS = ("left_in", "right_in", "left_late", "right_late", "out", "left_window", "right_window")
+OUTPUT = ", ".join(
+    ["worker int", "kind string", "body binary", *(f"{name} bigint" for name in COUNTS), "seconds double"]
+)
+RESULT, FIGURES = "result", "figures"
+"""Kinds of output: packed rows (of the result, or late ones by the side they belong to), and a worker's figures."""
+OUTPUT_ROWS = 1 << 17
+_NO_FIGURES = dict.fromkeys((*COUNTS, "seconds"))
+
+
+class _StateStore:
+    """A worker's `Truth` in Spark's state store: committed with the micro-batch."""
+
+    def __init__(self, values: Any) -> None:
+        self._values = values
+
+    def get(self, name: str) -> bytes | None:
+        found = self._values.getValue((name,))
+        return None if found is None else bytes(found[0])
+
+    def put(self, name: str, body: bytes) -> None:
+        self._values.updateValue((name,), (body,))
+
+    def remove(self, name: str) -> None:
+        self._values.removeKey((name,))
+
+
+class JoinProcessor(StatefulProcessor):
+    """One grouping key is one worker; all its messages of a micro-batch come in one call."""
+
+    def __init__(self, spec: JoinSpec) -> None:
+        self._spec = spec
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._values = handle.getMapState("values", "name string", "body binary")
+
+    def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
+        number = self._spec.workers.index(key[0])
+        outcome = Worker(self._spec, number, _StateStore(self._values)).step([Message.of(row) for row in rows])
+        for table in outcome.results:
+            yield from _packed(key[0], RESULT, table)
+        if self._spec.keeps_late:
+            for side in SIDES:
+                yield from _packed(key[0], side, outcome.late[side])
+        yield Row(worker=key[0], kind=FIGURES, body=None, **outcome.figures)
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+def _packed(worker: int, kind: str, table: pa.Table) -> Iterator[Row]:
+    for start in range(0, table.num_rows, OUTPUT_ROWS):
+        body = to_bytes(table.slice(start, OUTPUT_ROWS))
+        yield Row(worker=worker, kind=kind, body=body, **_NO_FIGURES)

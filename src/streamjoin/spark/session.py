@@ -1,0 +1,59 @@
+"""What the pipeline needs of a Spark session: checked where it is used, and a session that has it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from typing import Any
+
+from ..errors import ArgumentError, StateError
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+SHUFFLE = "spark.sql.shuffle.partitions"
+
+
+def session(master: str = "local[*]", name: str = "streamjoin", **config: Any) -> Any:
+    """A local session with all that `stream_join` needs; further settings with `_` for `.`, or as a dict `**{...}`.
+
+    Python workers are started with the interpreter that runs this, unless PYSPARK_PYTHON says otherwise.
+    """
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    cores = _cores(master)
+    settings = {
+        PROVIDER: ROCKSDB,
+        CHANGELOG: "true",
+        SHUFFLE: str(cores),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        **{key.replace("_", "."): str(value) for key, value in config.items()},
+    }
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def check_session(spark: Any, streaming: bool) -> int:
+    """Whether the session can run the join; returns the number of its shuffle partitions."""
+    if find_spec("google.protobuf") is None:
+        raise StateError(
+            "stream_join: Spark's stateful operators need the package protobuf: pip install 'streamjoin[spark]'"
+        )
+    wanted = {PROVIDER: ROCKSDB} | ({CHANGELOG: "true"} if streaming else {})
+    missing = [(key, value) for key, value in wanted.items() if str(spark.conf.get(key, "")).lower() != value.lower()]
+    if missing:
+        lines = "\n".join(f'    spark.conf.set("{key}", "{value}")' for key, value in missing)
+        raise ArgumentError(f"stream_join: the session's state store will not do; before the call:\n{lines}")
+    return int(spark.conf.get(SHUFFLE, "200"))
+
+
+def _cores(master: str) -> int:
+    inside = master[master.find("[") + 1 : master.find("]")] if master.startswith("local[") else "1"
+    first = inside.split(",")[0]
+    return (os.cpu_count() or 1) if first == "*" else int(first) if first.isdigit() else 1

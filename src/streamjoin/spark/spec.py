@@ -1,0 +1,60 @@
+"""What every part of the pipeline knows of a join: made at the call, sent to the executors once."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..arrow import contiguous, read_time
+from ..errors import DataError
+from ..options import Options
+from ..predicate.expr import Side
+from ..predicate.lower import Lowered
+from ..predicate.slots import SlotValues
+from ..predicate.vector import Frame
+
+Routing = Literal["broadcast", "hash", "range", "auto"]
+"""Every tuple probes on all workers and is stored by one; tuples with equal keys meet on one worker; a worker has a
+range of keys; or what the predicate allows."""
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class JoinSpec:
+    """`workers` share the windows; `bounded`: the inputs are tables that end, not streams."""
+
+    lowered: Lowered
+    schemas: dict[Side, pa.Schema]
+    result: pa.Schema
+    options: Options
+    workers: tuple[int, ...]
+    routing: str
+    bounded: bool
+    cache_directory: str | None = None
+    identity: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def keeps_late(self) -> bool:
+        return self.options.late == "keep"
+
+    def times(self, side: Side, table: pa.Table) -> Integers:
+        """A table's timestamps in the common unit."""
+        columns = self.options.time
+        assert columns is not None
+        name = columns.of(side)
+        return read_time(contiguous(table.column(name)), columns.unit, f"the {side} stream: time column {name!r}")
+
+    def slots(self, side: Side, table: pa.Table) -> SlotValues:
+        """What the predicate reads of a table's rows."""
+        program = self.lowered.sides[side]
+        columns: dict[Any, pa.Array] = {(side, name): contiguous(table.column(name)) for name in program.columns}
+        try:
+            return program.run(Frame(table.num_rows, columns))
+        except (DataError, UnicodeDecodeError, pa.ArrowException) as error:
+            names = ", ".join(program.columns)
+            raise DataError(f"the {side} stream: the predicate's columns ({names}) cannot be read: {error}") from None

@@ -1,0 +1,40 @@
+"""Unpack: packed results become rows again (PanJoin, section III-A, step 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from ..predicate.expr import SIDES
+from .messages import from_bytes
+from .processor import FIGURES, RESULT
+from .spec import JoinSpec
+
+LATE = "late"
+"""The column that says whose late row a row is; it is only there where late rows are asked for."""
+
+
+class Unpack:
+    """The workers' output to rows; a function for `DataFrame.mapInArrow`."""
+
+    def __init__(self, spec: JoinSpec) -> None:
+        self._spec = spec
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for kind, body in zip(batch.column("kind").to_pylist(), batch.column("body"), strict=True):
+                if kind != FIGURES:
+                    yield from self._rows(kind, from_bytes(body.as_buffer())).to_batches()
+
+    def _rows(self, kind: str, table: pa.Table) -> pa.Table:
+        spec = self._spec
+        if not spec.keeps_late:
+            return table
+        if kind != RESULT:
+            before = 0 if kind == "left" else len(spec.schemas["left"])
+            columns = [pa.nulls(table.num_rows, field.type) for field in spec.result]
+            columns[before : before + table.num_columns] = table.columns
+            table = pa.Table.from_arrays(columns, schema=spec.result)
+        mark = pa.nulls(table.num_rows, pa.string()) if kind not in SIDES else pa.repeat(kind, table.num_rows)
+        return table.append_column(LATE, mark)

@@ -1,0 +1,93 @@
+"""The pipeline without Spark: packing, routing and workers over a dictionary in place of the state store."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from streamjoin.arrow import result_schema
+from streamjoin.options import check_options
+from streamjoin.predicate import plan_for
+from streamjoin.predicate.expr import SIDES
+from streamjoin.predicate.lower import lower
+from streamjoin.spark.messages import EVERY_WORKER, Message
+from streamjoin.spark.pack import Pack
+from streamjoin.spark.spec import JoinSpec
+from streamjoin.spark.worker import Outcome, Worker
+
+
+class Dictionary(dict):
+    """A `Truth`."""
+
+    def put(self, name: str, body: bytes) -> None:
+        self[name] = body
+
+    def remove(self, name: str) -> None:
+        self.pop(name, None)
+
+
+def make_spec(
+    left: pa.Schema, right: pa.Schema, *, on: Any, workers: int = 1, routing: str = "broadcast", bounded: bool = False,
+    cache: str | None = None, lateness: Any = 0, late: str = "drop", **options: Any,
+) -> JoinSpec:  # fmt: skip
+    plan = plan_for(on, left, right)
+    lowered = lower(plan)
+    checked = check_options(
+        left, right, how="inner", algorithm="three-step", index="auto", workers=1, order="none", late=late,
+        lateness=lateness, has_equality=bool(plan.equalities), has_order=lowered.has_order, **options,
+    )  # fmt: skip
+    return JoinSpec(
+        lowered, {"left": left, "right": right}, result_schema(left, right, "inner"), checked,
+        tuple(range(workers)), routing, bounded, cache,
+    )  # fmt: skip
+
+
+class Simulated:
+    """All workers of a join. A micro-batch is, for each side, the tables of its partitions."""
+
+    def __init__(self, spec: JoinSpec, shuffle: Callable[[list], None] = lambda messages: None) -> None:
+        self.spec = spec
+        self.truths = [Dictionary() for _ in spec.workers]
+        self._shuffle = shuffle
+        self.late: dict[str, list[pa.Table]] = {"left": [], "right": []}
+        self.figures: list[dict[str, Any]] = []
+
+    def step(self, left: Sequence[pa.Table], right: Sequence[pa.Table]) -> pa.Table:
+        inbox: dict[int, list[Message]] = defaultdict(list)
+        for side, tables in zip(SIDES, (left, right), strict=True):
+            for partition, table in enumerate(tables):
+                if not table.num_rows:
+                    continue
+                for batch in Pack(self.spec, side).messages(partition, 0, table.combine_chunks()):
+                    (row,) = batch.to_pylist()
+                    to = self.spec.workers if row["worker"] == EVERY_WORKER else (row["worker"],)
+                    del row["worker"]
+                    for worker in to:
+                        inbox[worker].append(Message(**row))
+        outcomes: list[Outcome] = []
+        for number in range(len(self.spec.workers)):
+            messages = inbox[number]
+            if messages:
+                self._shuffle(messages)
+                outcomes.append(Worker(self.spec, number, self.truths[number]).step(messages))
+        for outcome in outcomes:
+            for side in SIDES:
+                self.late[side].append(outcome.late[side])
+            self.figures.append(outcome.figures)
+        return pa.concat_tables([self.spec.result.empty_table(), *(t for o in outcomes for t in o.results)])
+
+
+def cut(rng: random.Random, table: pa.Table, pieces: int) -> list[pa.Table]:
+    """A table in some pieces, one after the other."""
+    places = sorted(rng.randrange(table.num_rows + 1) for _ in range(pieces - 1))
+    return [table.slice(a, b - a) for a, b in zip([0, *places], [*places, table.num_rows], strict=True)]
+
+
+def dealt(rng: random.Random, table: pa.Table, partitions: int) -> list[pa.Table]:
+    """A table's rows dealt out to partitions, each of which keeps their order."""
+    to = [rng.randrange(partitions) for _ in range(table.num_rows)]
+    return [table.filter(pa.array([p == k for p in to], pa.bool_())) for k in range(partitions)]

@@ -1,0 +1,95 @@
+"""The workers find what `join` finds, for every routing, cut, partitioning and window; and forget what expires."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streamjoin as sj
+from streamjoin.spark import worker as worker_module
+from streamjoin.spark.segments import Cache
+from streamjoin.testing import assert_same_rows
+
+from .simulated import Simulated, cut, dealt, make_spec
+
+PREDICATES = {
+    "l.k = r.k": ("broadcast", "hash"),
+    "l.k = r.k AND l.v BETWEEN r.v - 20 AND r.v + 20": ("broadcast", "hash"),
+    "l.v BETWEEN r.v - 3 AND r.v + 3": ("broadcast",),
+    "l.v < r.v AND l.name <> r.name": ("broadcast",),
+    "l.name = r.name": ("broadcast", "hash"),
+    "TRUE": ("broadcast",),
+}
+WINDOWS = [
+    (sj.TimeWindow(30), sj.TimeWindow(30)),
+    (sj.TimeWindow(5), sj.TimeWindow(60)),
+    (20, 20),
+    (3, sj.TimeWindow(25)),
+    (sj.TimeWindow(1), 7),
+]
+
+
+def stream(rng: random.Random, rows: int, disorder: int, step: int = 4) -> pa.Table:
+    """Rows whose timestamps are all different, at most `disorder` behind the furthest before them."""
+    times = np.cumsum([rng.randrange(1, step) for _ in range(rows)], dtype=np.int64)
+    order = np.argsort(times + np.array([rng.randrange(disorder + 1) for _ in range(rows)], np.int64), kind="stable")
+    texts = ["a", "b", "", "a name that is longer than seven bytes", "another one that is so", None]
+    return pa.table(
+        {
+            "ts": times[order] if rows else pa.array([], pa.int64()),
+            "k": pa.array([rng.choice([None, 0, 1, 2, 3, 2**31 - 1]) for _ in range(rows)], pa.int32()),
+            "v": pa.array([rng.choice([float("nan"), rng.randrange(200)]) for _ in range(rows)], pa.float64()),
+            "name": pa.array([rng.choice(texts) for _ in range(rows)], pa.string()),
+            "tags": pa.array([[rng.randrange(3)] * rng.randrange(3) for _ in range(rows)], pa.list_(pa.int16())),
+        }
+    )
+
+
+@pytest.fixture
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "SMALL", 8)
+    monkeypatch.setattr("streamjoin.store.ordered.TAIL", 4)
+    monkeypatch.setattr("streamjoin.store.advice.FEW_COMPARISONS", 16)
+
+
+@pytest.mark.usefixtures("small_segments")
+@pytest.mark.parametrize("on", PREDICATES)
+def test_like_the_embedded_join(on: str, tmp_path: Path) -> None:
+    @settings(max_examples=60)
+    @given(st.integers(0, 2**32 - 1))
+    def one(seed: int) -> None:
+        rng = random.Random(seed)
+        window = rng.choice(WINDOWS)
+        disorder = rng.choice([0, 0, 5, 40])
+        tables = [stream(rng, rng.choice([0, 1, 40, 80]), disorder) for _ in range(2)]
+        workers, partitions, batches = rng.choice([1, 2, 5]), rng.choice([1, 2, 5]), rng.choice([1, 3, 10])
+        spec = make_spec(
+            tables[0].schema, tables[1].schema, on=on, window=window, time="ts", lateness=disorder + 4,
+            workers=workers, routing=rng.choice(PREDICATES[on]), cache=str(tmp_path), bounded=batches == 1,
+        )  # fmt: skip
+        run = Simulated(spec, rng.shuffle)
+        found = []
+        for left, right in zip(*(cut(rng, table, batches) for table in tables), strict=True):
+            found.append(run.step(dealt(rng, left, partitions), dealt(rng, right, partitions)))
+            if rng.random() < 0.2:
+                Cache._loaded.clear()  # another process
+            if rng.random() < 0.1:
+                shutil.rmtree(tmp_path, ignore_errors=True)
+        if batches > 1 and spec.options.needs_order:  # rows far in the future make everything before them ready
+            last = [pa.table({"ts": [10**6], "k": [None], "v": [None], "name": [None], "tags": [None]}, table.schema)
+                    for table in tables]  # fmt: skip
+            found.append(run.step([last[0]], [last[1]]))
+        expected = sj.join(tables[0], tables[1], on=on, window=window, time="ts")
+        assert_same_rows(pa.concat_tables(found), expected, context=(seed, spec.routing, workers, partitions, window))
+        assert sum(f["out"] for f in run.figures) == expected.num_rows
+        assert sum(f["left_in"] for f in run.figures) >= tables[0].num_rows
+        assert not any(f["left_late"] or f["right_late"] for f in run.figures)
+
+    one()
