@@ -16,6 +16,7 @@ from streamjoin.predicate.expr import SIDES
 from streamjoin.predicate.lower import lower
 from streamjoin.spark.messages import EVERY_WORKER, Message
 from streamjoin.spark.pack import Pack
+from streamjoin.spark.ranges import Router, range_key
 from streamjoin.spark.spec import JoinSpec
 from streamjoin.spark.worker import Outcome, Worker
 
@@ -42,7 +43,7 @@ def make_spec(
     )  # fmt: skip
     return JoinSpec(
         lowered, {"left": left, "right": right}, result_schema(left, right, "inner"), checked,
-        tuple(range(workers)), routing, bounded, cache,
+        tuple(range(workers)), routing, bounded, range_key(lowered), cache,
     )  # fmt: skip
 
 
@@ -52,6 +53,7 @@ class Simulated:
     def __init__(self, spec: JoinSpec, shuffle: Callable[[list], None] = lambda messages: None) -> None:
         self.spec = spec
         self.truths = [Dictionary() for _ in spec.workers]
+        self.routers = [Dictionary() for _ in spec.workers]
         self._shuffle = shuffle
         self.late: dict[str, list[pa.Table]] = {"left": [], "right": []}
         self.figures: list[dict[str, Any]] = []
@@ -68,6 +70,8 @@ class Simulated:
                     del row["worker"]
                     for worker in to:
                         inbox[worker].append(Message(**row))
+        if self.spec.routing == "range":
+            inbox = self._routed(inbox)
         outcomes: list[Outcome] = []
         for number in range(len(self.spec.workers)):
             messages = inbox[number]
@@ -79,6 +83,15 @@ class Simulated:
                 self.late[side].append(outcome.late[side])
             self.figures.append(outcome.figures)
         return pa.concat_tables([self.spec.result.empty_table(), *(t for o in outcomes for t in o.results)])
+
+    def _routed(self, inbox: dict[int, list[Message]]) -> dict[int, list[Message]]:
+        routed: dict[int, list[Message]] = defaultdict(list)
+        for number in range(len(self.spec.workers)):
+            if inbox[number]:
+                self._shuffle(inbox[number])
+                for worker, message in Router(self.spec, self.routers[number]).step(inbox[number]):
+                    routed[worker].append(message)
+        return routed
 
 
 def cut(rng: random.Random, table: pa.Table, pieces: int) -> list[pa.Table]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,8 +24,9 @@ from .simulated import Simulated, cut, dealt, make_spec
 PREDICATES = {
     "l.k = r.k": ("broadcast", "hash"),
     "l.k = r.k AND l.v BETWEEN r.v - 20 AND r.v + 20": ("broadcast", "hash"),
-    "l.v BETWEEN r.v - 3 AND r.v + 3": ("broadcast",),
-    "l.v < r.v AND l.name <> r.name": ("broadcast",),
+    "l.v BETWEEN r.v - 3 AND r.v + 3": ("broadcast", "range", "range"),
+    "l.v < r.v AND l.name <> r.name": ("broadcast", "range"),
+    "l.v BETWEEN r.v AND r.v + 4 OR l.v BETWEEN r.k - 1 AND r.v - 50": ("broadcast", "range"),
     "l.name = r.name": ("broadcast", "hash"),
     "TRUE": ("broadcast",),
 }
@@ -55,6 +58,8 @@ def stream(rng: random.Random, rows: int, disorder: int, step: int = 4) -> pa.Ta
 @pytest.fixture
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_module, "SMALL", 8)
+    monkeypatch.setattr("streamjoin.spark.ranges.ENOUGH", 1)
+    monkeypatch.setattr("streamjoin.spark.ranges.UNEVEN", 1.01)
     monkeypatch.setattr("streamjoin.store.ordered.TAIL", 4)
     monkeypatch.setattr("streamjoin.store.advice.FEW_COMPARISONS", 16)
 
@@ -93,3 +98,72 @@ def test_like_the_embedded_join(on: str, tmp_path: Path) -> None:
         assert not any(f["left_late"] or f["right_late"] for f in run.figures)
 
     one()
+
+
+def test_splitters_follow_the_data(tmp_path: Path) -> None:
+    """Keys that drift: workers stay evenly loaded, and generations go when all that they stored has expired."""
+    rng = np.random.default_rng(0)
+    schema = pa.schema([("ts", pa.int64()), ("v", pa.float64())])
+    on, window = "l.v BETWEEN r.v - 0.01 AND r.v + 0.01", sj.TimeWindow(6000)
+    spec = make_spec(schema, schema, on=on, window=window, time="ts", workers=4, routing="range", cache=str(tmp_path))
+    run = Simulated(spec)
+    found, sides = [], ([], [])
+    living = []
+    for number in range(16):
+        tables = []
+        for _ in range(2):
+            times = np.arange(number * 3000, (number + 1) * 3000)
+            skewed = number * 5.0 + rng.exponential(1.0, 3000)
+            tables.append(pa.table({"ts": times, "v": skewed}, schema))
+        run.figures.clear()
+        found.append(run.step([tables[0]], [tables[1]]))
+        for side, table in zip(sides, tables, strict=True):
+            side.append(table)
+        memory = pickle.loads(run.routers[0]["router"])
+        living.append(len(memory.generations))
+        windows = [figures["left_window"] for figures in run.figures]
+    assert max(living) > 2, "no generation has followed the drift"
+    assert living[-1] <= 5, "generations do not go"
+    assert max(windows) < 2 * np.mean(windows), "one worker has piled up"
+    expected = sj.join(pa.concat_tables(sides[0]), pa.concat_tables(sides[1]), on=on, window=window, time="ts")
+    assert_same_rows(pa.concat_tables(found), expected)
+
+
+def test_late_rows_are_counted_once_and_kept(tmp_path: Path) -> None:
+    for routing in ("broadcast", "hash", "range"):
+        rng = random.Random(7)
+        on = "l.k = r.k AND l.v BETWEEN r.v - 3 AND r.v + 30"
+        first, second = stream(rng, 60, 0), stream(rng, 60, 0)
+        spec = make_spec(
+            first.schema, first.schema, on=on, window=sj.TimeWindow(40), time="ts", lateness=10, late="keep",
+            workers=3, routing=routing, cache=str(tmp_path),
+        )  # fmt: skip
+        run = Simulated(spec)
+        run.step([first.slice(0, 50)], [second.slice(0, 50)])
+        furthest = first["ts"][49].as_py(), second["ts"][49].as_py()
+        old = first.slice(0, 5), pa.concat_tables([second.slice(0, 3), second.slice(48)])
+        run.step([old[0]], [old[1]])
+        late = {side: pa.concat_tables(tables) for side, tables in run.late.items()}
+        for table, side, most in zip(old, ("left", "right"), furthest, strict=True):
+            expected = table.filter(pa.compute.less(table["ts"], most - 10))
+            assert_same_rows(late[side], expected, context=(routing, side))
+            assert sum(figures[f"{side}_late"] for figures in run.figures) == expected.num_rows
+
+
+def test_state_is_released(tmp_path: Path) -> None:
+    """Many small batches: few segments, no more rows than the window and the youngest segments hold, no files left."""
+    rng = random.Random(0)
+    table = stream(rng, 3000, 0)
+    on, window = "l.v BETWEEN r.v - 3 AND r.v + 3", sj.TimeWindow(100)
+    spec = make_spec(table.schema, table.schema, on=on, window=window, time="ts", workers=2, cache=str(tmp_path))
+    run = Simulated(spec)
+    names, rows = [], []
+    for start in range(0, 3000, 30):
+        run.figures.clear()
+        run.step([table.slice(start, 30)], [table.slice(start, 30)])
+        names.append(sum(len(truth) for truth in run.truths))
+        rows.append(sum(figures["left_window"] for figures in run.figures))
+    assert max(names[10:]) <= 2 * (1 + 2 * 6)
+    assert max(rows[10:]) <= 4 * 100
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) == sum(len(truth) - 1 for truth in run.truths)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..flow.progress import Progress
 from ..predicate.expr import Side
-from .messages import PLACE, STORED, Message, from_bytes, times_of
+from .messages import PART, PLACE, Message, Part, from_bytes, times_of
 from .spec import Integers, JoinSpec
 
 
@@ -20,16 +20,16 @@ class Arrivals:
     """The rows that are not late, in an order that does not depend on how messages arrived.
 
     `times` are the rows' timestamps. `everybody` are the timestamps of all rows of the side, on whichever worker they
-    are, and `place` says which of them each row is; both are only there where the merged order counts. `stored` says
-    which rows this worker keeps; None: all of them, or a share, as the routing has it. `late` are late rows that this
-    worker answers for.
+    are, and `place` says which of them each row is; both are only there where the merged order counts. `part` says
+    which rows this worker keeps and answers for; None: all of them, or a share, as the routing has it. `late` are late
+    rows that this worker answers for.
     """
 
     table: pa.Table
     times: Integers
     everybody: Integers
     place: Integers
-    stored: npt.NDArray[np.bool_] | None
+    part: npt.NDArray[np.int8] | None
     late: pa.Table
     late_rows: int
 
@@ -62,10 +62,10 @@ def arrivals(spec: JoinSpec, side: Side, messages: Sequence[Message], progress: 
         place = np.concatenate(places)
     else:
         table, place = own.empty_table(), np.empty(0, np.int64)
-    stored = table.column(STORED).to_numpy(zero_copy_only=False) if STORED in table.column_names else None
+    part = table.column(PART).to_numpy() if PART in table.column_names else None
     rows = table.select(own.names)
     found = Arrivals(
-        rows, spec.times(side, rows), np.concatenate([np.empty(0, np.int64), *everybody]), place, stored,
+        rows, spec.times(side, rows), np.concatenate([np.empty(0, np.int64), *everybody]), place, part,
         own.empty_table(), 0,
     )  # fmt: skip
     return _without_late(spec, side, found, progress, number)
@@ -84,11 +84,11 @@ def _without_late(spec: JoinSpec, side: Side, found: Arrivals, progress: Progres
     mine = ~on_time
     if spec.routing == "broadcast":  # everybody has them: the first one answers
         mine &= number == 0
-    elif found.stored is not None:
-        mine &= found.stored
+    elif found.part is not None:
+        mine &= found.part == Part.ANSWERED
     kept = np.flatnonzero(on_time)
     return Arrivals(
         found.table.take(pa.array(kept)), found.times[kept], found.everybody, found.place[kept],
-        None if found.stored is None else found.stored[kept],
+        None if found.part is None else found.part[kept],
         found.table.take(pa.array(np.flatnonzero(mine))), int(np.count_nonzero(mine)),
     )  # fmt: skip

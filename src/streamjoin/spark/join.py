@@ -18,18 +18,19 @@ from ..errors import ArgumentError, SchemaError
 from ..options import IndexName, Late, check_options, choose
 from ..predicate import Predicate, not_too_deep, plan_for
 from ..predicate.expr import Side
+from ..predicate.keys import RangeKey
 from ..predicate.lower import lower
 from .messages import MESSAGE
 from .pack import Pack
 from .partitions import spread_workers
-from .processor import COUNTS, OUTPUT, JoinProcessor
+from .processor import COUNTS, OUTPUT, JoinProcessor, RouteProcessor
+from .ranges import range_key
 from .session import check_session
 from .spec import JoinSpec, Routing
 from .unpack import LATE, Unpack
 
 MOST_WORKERS = 32
 """Workers where `partitions` is left open and the session has more shuffle partitions."""
-ROUTINGS = ("broadcast", "hash")
 
 
 def stream_join(
@@ -76,6 +77,7 @@ def stream_join(
         algorithm="three-step", index=index, workers=1, order="none", late=late,
         has_equality=bool(plan.equalities), has_order=lowered.has_order,
     )  # fmt: skip
+    key = range_key(lowered)
     streaming = bool(left.isStreaming)
     shuffle = check_session(session, streaming)
     spec = JoinSpec(
@@ -84,8 +86,9 @@ def stream_join(
         result=result_schema(schemas["left"], schemas["right"], how),
         options=options,
         workers=spread_workers(_partitions(partitions, shuffle), shuffle),
-        routing=_routing(routing, bool(plan.equalities)),
+        routing=_routing(routing, bool(plan.equalities), key),
         bounded=not streaming,
+        range_key=key,
         cache_directory=cache_dir,
     )
     if LATE in spec.result.names and spec.keeps_late:
@@ -99,6 +102,8 @@ def _pipeline(spec: JoinSpec, left: Any, right: Any, name: str) -> Any:
     )
     if spec.routing == "broadcast":
         packed = packed.withColumn("worker", F.explode(F.array(*[F.lit(worker) for worker in spec.workers])))
+    if spec.routing == "range":
+        packed = packed.groupBy("worker").transformWithState(RouteProcessor(spec), MESSAGE, "Append", "None")
     found = packed.groupBy("worker").transformWithState(JoinProcessor(spec), OUTPUT, "Append", "None")
     totals = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in COUNTS]
     per_worker = F.struct("worker", "left_window", "right_window", "out", "seconds")
@@ -177,15 +182,18 @@ def _partitions(partitions: Any, shuffle: int) -> int:
     return int(partitions)
 
 
-def _routing(routing: Any, has_equality: bool) -> str:
-    choose("routing", routing, get_args(Routing) if routing in get_args(Routing) else (*ROUTINGS, "auto"))
+def _routing(routing: Any, has_equality: bool, key: tuple[Side, RangeKey] | None) -> str:
+    choose("routing", routing, get_args(Routing))
     if routing == "auto":
-        return "hash" if has_equality else "broadcast"
+        return "hash" if has_equality else "range" if key is not None and key[1].bounded else "broadcast"
     if routing == "hash" and not has_equality:
         raise ArgumentError(
             "routing: 'hash' needs an equality between the two streams that every pair must meet, such as l.k = r.k, "
-            "and the predicate has none; use 'broadcast' or 'auto'"
+            "and the predicate has none; use 'auto'" + (", 'range'" if key is not None else "") + " or 'broadcast'"
         )
-    if routing not in ROUTINGS:
-        raise ArgumentError(f"routing: {routing!r} is not in this version; choose from 'broadcast', 'hash', 'auto'")
+    if routing == "range" and key is None:
+        raise ArgumentError(
+            "routing: 'range' needs a band or a range that every pair must meet, such as l.x BETWEEN r.a AND r.b, over "
+            "numbers that cannot overflow, and the predicate has none; use 'auto' or 'broadcast'"
+        )
     return str(routing)

@@ -16,29 +16,36 @@ import pyarrow as pa
 from ..predicate.expr import Side
 from .spec import Integers
 
-MESSAGE = "worker int, side string, partition int, chunk int, rows bigint, latest bigint, times binary, body binary"
-ARROW_MESSAGE = pa.schema(
-    [
-        ("worker", pa.int32()),
-        ("side", pa.string()),
-        ("partition", pa.int32()),
-        ("chunk", pa.int32()),
-        ("rows", pa.int64()),
-        ("latest", pa.int64()),
-        ("times", pa.binary()),
-        ("body", pa.binary()),
-    ]
-)
+_FIELDS: list[tuple[str, str, pa.DataType]] = [
+    ("worker", "int", pa.int32()),
+    ("side", "string", pa.string()),
+    ("partition", "int", pa.int32()),
+    ("chunk", "int", pa.int32()),
+    ("rows", "bigint", pa.int64()),
+    ("latest", "bigint", pa.int64()),
+    ("times", "binary", pa.binary()),
+    ("body", "binary", pa.binary()),
+    ("note", "binary", pa.binary()),
+]
+MESSAGE = ", ".join(f"{name} {type_}" for name, type_, _ in _FIELDS)
+ARROW_MESSAGE = pa.schema([(name, type_) for name, _, type_ in _FIELDS])
 EVERY_WORKER = -1
-PLACE, STORED = "__streamjoin_place", "__streamjoin_stored"
-"""Columns that a body may have beside the stream's own: where in its chunk a row stood, and whether the worker that
-gets it also keeps it (all do, if the column is not there)."""
+PLACE, PART = "__streamjoin_place", "__streamjoin_part"
+"""Columns that a body may have beside the stream's own: where in its chunk a row stood, and its part on the worker that
+gets it (without the column: stored and answered)."""
+
+
+class Part:
+    """A row only probes; or it is also stored; or the worker also answers for it, should it be late."""
+
+    PROBING, STORED, ANSWERED = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
     """`rows` are all rows of the chunk, `latest` their latest timestamp, `times` all their timestamps (None where order
-    does not count, or where the body has all rows); `body` are the rows for this worker."""
+    does not count, or where the body has all rows); `body` are the rows for this worker. `note` is what routing by
+    ranges adds: a sample of the keys on the way to a router, the generations on the way to a worker."""
 
     side: Side
     partition: int
@@ -47,10 +54,11 @@ class Message:
     latest: int
     times: bytes | None
     body: bytes | None
+    note: bytes | None = None
 
     @classmethod
     def of(cls, row: Any) -> Message:
-        return cls(row.side, row.partition, row.chunk, row.rows, row.latest, row.times, row.body)
+        return cls(row.side, row.partition, row.chunk, row.rows, row.latest, row.times, row.body, row.note)
 
     @property
     def place(self) -> tuple[int, int]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from ..predicate.expr import Side
 from ..store.hash import hash_keys
 from .messages import ARROW_MESSAGE, EVERY_WORKER, PLACE, to_bytes
+from .ranges import Keys
 from .spec import Integers, JoinSpec
 
 CHUNK_ROWS, CHUNK_BYTES = 1 << 18, 1 << 26
@@ -39,6 +40,12 @@ class Pack:
             yield _message(EVERY_WORKER, *head, None, to_bytes(table))
             return
         all_times = times.tobytes() if spec.options.needs_order else None
+        if spec.routing == "range":
+            sample = Keys(spec).sample(side, spec.slots(side, table).columns).tobytes()
+            router = spec.workers[(partition + chunk) % len(spec.workers)]
+            for worker in spec.workers:
+                yield _message(worker, *head, all_times, to_bytes(table) if worker == router else None, sample)
+            return
         for worker, rows in zip(spec.workers, self._shares(table), strict=True):
             yield _message(worker, *head, all_times, self._body(table, rows))
 
@@ -87,8 +94,8 @@ def _table(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 
 def _message(
     worker: int, side: Side, partition: int, chunk: int, rows: int, latest: int,
-    times: bytes | None, body: bytes | None,
+    times: bytes | None, body: bytes | None, note: bytes | None = None,
 ) -> pa.RecordBatch:  # fmt: skip
-    values = (worker, side, partition, chunk, rows, latest, times, body)
+    values = (worker, side, partition, chunk, rows, latest, times, body, note)
     arrays = [pa.array([value], field.type) for value, field in zip(values, ARROW_MESSAGE, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=ARROW_MESSAGE)

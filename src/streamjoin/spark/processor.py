@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from ..predicate.expr import SIDES
 from .messages import Message, to_bytes
+from .ranges import Router
 from .spec import JoinSpec
 from .worker import Worker
 
@@ -59,6 +61,24 @@ class JoinProcessor(StatefulProcessor):
             for side in SIDES:
                 yield from _packed(key[0], side, outcome.late[side])
         yield Row(worker=key[0], kind=FIGURES, body=None, **outcome.figures)
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+class RouteProcessor(StatefulProcessor):
+    """One grouping key is one router."""
+
+    def __init__(self, spec: JoinSpec) -> None:
+        self._spec = spec
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._values = handle.getMapState("values", "name string", "body binary")
+
+    def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
+        router = Router(self._spec, _StateStore(self._values))
+        for worker, message in router.step([Message.of(row) for row in rows]):
+            yield Row(worker=worker, **asdict(message))
 
     def close(self) -> None:
         """Nothing to release."""

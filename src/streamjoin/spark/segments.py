@@ -35,12 +35,13 @@ LEFT_BEHIND = 600
 @dataclass(frozen=True, slots=True)
 class Place:
     """What the worker remembers of a segment: rows [first, first + rows) of its side, none with a coordinate above
-    `highest`."""
+    `highest`, stored under one generation of splitters (see `ranges`)."""
 
     name: str
     first: int
     rows: int
     highest: int
+    generation: int = 0
 
 
 @dataclass(slots=True)

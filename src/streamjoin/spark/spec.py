@@ -14,6 +14,7 @@ from ..arrow import contiguous, read_time
 from ..errors import DataError
 from ..options import Options
 from ..predicate.expr import Side
+from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..predicate.slots import SlotValues
 from ..predicate.vector import Frame
@@ -35,6 +36,8 @@ class JoinSpec:
     workers: tuple[int, ...]
     routing: str
     bounded: bool
+    range_key: tuple[Side, RangeKey] | None = None
+    """Where tuples are routed by ranges: whose numbers are the points, and the key."""
     cache_directory: str | None = None
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 

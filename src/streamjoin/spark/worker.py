@@ -3,9 +3,9 @@
 A step is a function of the state and the messages: it may be repeated, by another process on another machine, with the
 same result. Of the state store it knows three things (`Truth`), of Spark nothing.
 
-Law: every tuple is stored by exactly one worker, and a pair is found by the later of its two tuples, which probes on
-the worker that has the earlier one (within a micro-batch: right tuples find left ones; where the merged order counts,
-it decides). So every pair is found exactly once, however tuples are shared out.
+Law: a pair is found by the later of its two tuples, which probes where the earlier one is stored (within a micro-batch,
+right tuples find left ones; where the merged order counts, it decides). Every tuple is stored by one worker, or, routed
+by ranges, by several of which one answers. So every pair is found exactly once, however tuples are shared out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from ..predicate.recheck import Recheck
 from ..store import Batch, PairSink, Probing, Window
 from ..store.batch import Rows
 from .arrivals import Arrivals, arrivals
-from .messages import Message, from_bytes, to_bytes
+from .messages import Message, Part, from_bytes, to_bytes
+from .ranges import Keys, own_points
 from .segments import Cache, Place, Segment, new_name, packed, unpacked
 from .spec import Integers, JoinSpec
 
@@ -105,9 +106,9 @@ class _Step:
         self._spec, self._number, self._truth, self._cache, self._memory = spec, number, truth, cache, memory
         self._progress = Progress(spec.options.lateness)
         self._progress.furthest = dict(memory.furthest)
-        self._windows: dict[Side, Window] = {
-            side: Window(spec.lowered, side, spec.options.index, _one_after_another) for side in SIDES
-        }
+        self._generation = 0
+        self._splitters: dict[int, Integers] = {}
+        self._windows: dict[Side, dict[int, Window]] = {side: {} for side in SIDES}
         self._tables: dict[Side, pa.Table] = {}
         self._segments: dict[Side, list[Segment]] = {side: [] for side in SIDES}
         self._decide = Recheck(spec.lowered, self._take)
@@ -124,6 +125,8 @@ class _Step:
             latest = memory.furthest[message.side]
             memory.furthest[message.side] = message.latest if latest is None else max(latest, message.latest)
         self._progress.furthest = dict(memory.furthest)
+        if spec.routing == "range":
+            self._generation, self._splitters = pickle.loads(messages[0].note or b"")
         for side in SIDES:
             self._load(side)
         if spec.options.needs_order:
@@ -147,7 +150,8 @@ class _Step:
             assert step is not None
             batches[side] = step.batches[side]
         for side in SIDES:
-            self._windows[other(side)].expect(batches[side])
+            for window in self._windows[other(side)].values():
+                window.expect(batches[side])
         for side in SIDES:  # a left tuple finds the right ones of earlier batches, a right one also this batch's left
             self._probe(side, batches[side])
             self._store(side, batches[side], found[side])
@@ -186,7 +190,8 @@ class _Step:
                 rows + ARRIVED, positions[side][at], low[at], high[at], [slot[rows] for slot in slots.columns]
             )
         for side in SIDES:
-            self._windows[other(side)].expect(batches[side])
+            for window in self._windows[other(side)].values():
+                window.expect(batches[side])
         for side in SIDES:
             self._store(side, batches[side], found[side])
         for side in SIDES:
@@ -201,13 +206,15 @@ class _Step:
         body = self._truth.get(_waiting(side))
         if body is None:
             return new
-        everybody, place, table, stored = pickle.loads(body)
+        everybody, place, table, part = pickle.loads(body)
+        if part is not None:
+            part = np.concatenate([part, np.empty(0, np.int8) if new.part is None else new.part])
         return Arrivals(
             pa.concat_tables([from_bytes(table), new.table]).combine_chunks(),
             new.times,
             np.concatenate([everybody, new.everybody]),
             np.concatenate([place, new.place + len(everybody)]),
-            None if new.stored is None else np.concatenate([stored, new.stored]),
+            part,
             new.late,
             new.late_rows,
         )
@@ -219,8 +226,8 @@ class _Step:
             return
         rank = ranks[arrived.place]
         rows = np.flatnonzero(rank >= ready)
-        stored = None if arrived.stored is None else arrived.stored[rows]
-        kept = times, rank[rows] - ready, to_bytes(arrived.table.take(pa.array(rows))), stored
+        part = None if arrived.part is None else arrived.part[rows]
+        kept = times, rank[rows] - ready, to_bytes(arrived.table.take(pa.array(rows))), part
         self._truth.put(_waiting(side), pickle.dumps(kept))
 
     def _slots(self, side: Side, table: pa.Table) -> Any:
@@ -232,11 +239,23 @@ class _Step:
 
     def _probe(self, side: Side, batch: Batch) -> None:
         sink = PairSink(self._decide, left_probes=side == "left")
-        for piece in batch.parts():
-            for _ in self._windows[other(side)].probe(Probing(piece), sink):
-                if sink.is_full:
-                    self._emit(other(side), *sink.take())
+        for generation, window in self._windows[other(side)].items():
+            for piece in self._answered(side, batch, generation).parts():
+                for _ in window.probe(Probing(piece), sink):
+                    if sink.is_full:
+                        self._emit(other(side), *sink.take())
         self._emit(other(side), *sink.take())
+
+    def _answered(self, side: Side, batch: Batch, generation: int) -> Batch:
+        """The tuples that this worker answers for what was stored under a generation: all, but for points."""
+        spec = self._spec
+        if spec.routing != "range" or len(self._windows[other(side)]) == 1 == len(self._splitters):
+            return batch
+        keys = Keys(spec)
+        if side != keys.point:
+            return batch
+        mine = own_points(keys.points(batch.slots), self._splitters, generation, self._number)
+        return batch.take(np.flatnonzero(mine) if mine is not None else np.empty(0, np.int64))
 
     def _emit(self, stored: Side, left: list[Rows], right: list[Rows]) -> None:
         """Put the columns of found pairs together."""
@@ -282,7 +301,13 @@ class _Step:
         """Adopt the side's segments."""
         places = self._memory.segments[side]
         self._segments[side] = [self._cache.get(p.name, lambda p=p: self._rebuild(side, p)) for p in places]  # type: ignore[misc]
-        self._windows[side].adopt([s for segment in self._segments[side] for s in segment.subwindows])
+        for generation in sorted({self._generation, *(place.generation for place in places)}):
+            window = self._windows[side][generation] = self._new_window(side)
+            mine = [s for s, p in zip(self._segments[side], places, strict=True) if p.generation == generation]
+            window.adopt([subwindow for segment in mine for subwindow in segment.subwindows])
+
+    def _new_window(self, side: Side) -> Window:
+        return Window(self._spec.lowered, side, self._spec.options.index, _one_after_another)
 
     def _rebuild(self, side: Side, place: Place) -> Segment:
         """A segment whose file is missing, from the state store."""
@@ -290,8 +315,7 @@ class _Step:
         if body is None:
             raise AssertionError(f"the state store has lost segment {place.name}")
         table, coordinate = unpacked(body)
-        window = Window(self._spec.lowered, side, self._spec.options.index, _one_after_another)
-        return self._build(window, side, table, coordinate, place.first)
+        return self._build(self._new_window(side), side, table, coordinate, place.first)
 
     def _build(self, window: Window, side: Side, table: pa.Table, coordinate: Integers, first: int) -> Segment:
         rows = np.arange(first, first + table.num_rows)
@@ -301,8 +325,8 @@ class _Step:
     def _store(self, side: Side, batch: Batch, arrived: Arrivals) -> None:
         """Keep this worker's share of a batch as a new segment."""
         arrived_row = batch.row - ARRIVED
-        if arrived.stored is not None:
-            mine = np.flatnonzero(arrived.stored[arrived_row])
+        if arrived.part is not None:
+            mine = np.flatnonzero(arrived.part[arrived_row] != Part.PROBING)
         elif self._spec.routing == "broadcast":
             workers = len(self._spec.workers)
             turn = (self._number + self._memory.batches) % workers
@@ -315,13 +339,14 @@ class _Step:
         first = self._memory.next_row[side]
         kept.row = np.arange(first, first + len(mine))
         table = arrived.table.take(pa.array(arrived_row[mine])).combine_chunks()
-        self._add(side, Segment(table, self._windows[side].insert_sealed(kept)), kept.coordinate)
+        made = self._windows[side][self._generation].insert_sealed(kept)
+        self._add(side, Segment(table, made), kept.coordinate, self._generation)
 
-    def _add(self, side: Side, segment: Segment, coordinate: Integers) -> None:
+    def _add(self, side: Side, segment: Segment, coordinate: Integers, generation: int) -> None:
         memory, name, rows = self._memory, new_name(), segment.table.num_rows
         self._truth.put(name, packed(segment.table, coordinate))
         self._cache.put(name, segment)
-        memory.segments[side].append(Place(name, memory.next_row[side], rows, int(coordinate.max())))
+        memory.segments[side].append(Place(name, memory.next_row[side], rows, int(coordinate.max()), generation))
         memory.next_row[side] += rows
         self._segments[side].append(segment)
 
@@ -329,7 +354,8 @@ class _Step:
         for side, floor in floors.items():
             if floor is None:
                 continue
-            self._windows[side].expire(floor)
+            for window in self._windows[side].values():
+                window.expire(floor)
             places = self._memory.segments[side]
             kept = [place.highest >= floor for place in places]
             self._forget([place for place, stays in zip(places, kept, strict=True) if not stays])
@@ -348,7 +374,7 @@ class _Step:
             largest = max(sum(place.rows for place in places) // PER_WINDOW, SMALL)
             start = len(places) - 1
             rows = places[start].rows if places else 0
-            while start > 0 and places[start - 1].rows < GROWTH * rows and places[start - 1].rows + rows <= largest:
+            while start > 0 and _belongs(places[start - 1], places[-1], rows, largest):
                 start -= 1
                 rows += places[start].rows
             if start >= len(places) - 1:
@@ -357,10 +383,12 @@ class _Step:
             parts = [unpacked(body) for body in bodies if body is not None]
             table = pa.concat_tables([part[0] for part in parts]).combine_chunks()
             coordinate = np.concatenate([part[1] for part in parts])
-            merged = self._build(self._windows[side], side, table, coordinate, self._memory.next_row[side])
+            generation = places[-1].generation
+            window = self._windows[side][generation]
+            merged = self._build(window, side, table, coordinate, self._memory.next_row[side])
             self._forget(places[start:])
             del places[start:], self._segments[side][start:]
-            self._add(side, merged, coordinate)
+            self._add(side, merged, coordinate, generation)
 
     def _figures(self, messages: Sequence[Message], found: dict[Side, Arrivals]) -> dict[str, Any]:
         first = self._number == 0
@@ -372,6 +400,12 @@ class _Step:
             "out": sum(table.num_rows for table in self._results),
             "seconds": 0.0,
         }
+
+
+def _belongs(place: Place, youngest: Place, rows: int, largest: int) -> bool:
+    """Whether a segment is to be merged with the younger ones behind it, which have so many rows."""
+    alike = place.generation == youngest.generation
+    return alike and place.rows < GROWTH * rows and place.rows + rows <= largest
 
 
 def _one_after_another(tasks: Sequence[Any]) -> None:
