@@ -1,4 +1,4 @@
-"""The command line: `streamjoin demo | explain | bench`. What a command needs is imported when it runs."""
+"""The command line: `streamjoin demo | explain | run | bench`. What a command needs is imported when it runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .errors import ArgumentError, StreamJoinError
+from .errors import ArgumentError, StateError, StreamJoinError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +24,7 @@ FILES = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit status: 0, 2 for a wrong argument, 130 after Ctrl-C."""
+    """Run a command; returns the exit status: 0, 2 for an error that is explained, 130 after Ctrl-C."""
     arguments = _parser().parse_args(argv)
     try:
         arguments.run(arguments)
@@ -59,6 +59,13 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--alias", nargs=2, metavar=("LEFT", "RIGHT"), help="what the predicate calls the streams")
     explain.set_defaults(run=_explain)
 
+    run = commands.add_parser("run", help="run a Spark pipeline from a file: two sources, the join, a sink")
+    run.add_argument("job", type=Path, metavar="job.toml", help="the job file")
+    run.add_argument("--once", action="store_true", help="end when all that is there has been joined")
+    run.add_argument("--for", dest="seconds", type=_seconds, metavar="TIME", help='stop after that long, such as "60s"')
+    run.add_argument("--quiet", action="store_true", help="no figures")
+    run.set_defaults(run=_run)
+
     bench = commands.add_parser("bench", help="measure")
     benches = bench.add_subparsers(required=True, metavar="benchmark")
     scan = benches.add_parser("scan", help="CellJoin's band join on one core, against C++ and NumPy")
@@ -87,6 +94,17 @@ def _parser() -> argparse.ArgumentParser:
     panjoin.add_argument("--skew", action="store_true", help="also keys that are skewed, equal or increasing")
     _add_measuring(panjoin, "measured rounds (32; quick: 8)")
     panjoin.set_defaults(run=_bench_panjoin)
+
+    spark = benches.add_parser("spark", help="the Spark pipeline, against an empty one and Spark's own join on bins")
+    spark.add_argument("--window", type=_count, default=1_000_000, metavar="N", help="tuples per window (1M)")
+    spark.add_argument("--rows", type=_count, default=500_000, metavar="N", help="rows of a micro-batch (500K)")
+    spark.add_argument("--batches", type=_count, default=12, metavar="N", help="measured micro-batches (12)")
+    spark.add_argument("--routings", nargs="+", choices=("broadcast", "range"), default=["broadcast", "range"])
+    spark.add_argument("--peer", action="store_true", help="also Spark's own join on bins, which takes minutes")
+    spark.add_argument("--master", default="local[*]", help="the Spark master (default: local[*])")
+    spark.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the generated tuples")
+    spark.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
+    spark.set_defaults(run=_bench_spark)
     return parser
 
 
@@ -107,6 +125,15 @@ def _count(text: str) -> int:
     return number
 
 
+def _seconds(text: str) -> float:
+    from .window import parse_duration
+
+    try:
+        return parse_duration(text) / 1e9
+    except ArgumentError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _demo(arguments: argparse.Namespace) -> None:
     from .demo import run
 
@@ -118,6 +145,14 @@ def _explain(arguments: argparse.Namespace) -> None:
 
     left, right = read_schema(arguments.left, "--left"), read_schema(arguments.right, "--right")
     print(explain(left, right, on=arguments.predicate, aliases=arguments.alias))
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    try:
+        from .spark.job import run
+    except ImportError as error:
+        raise StateError(str(error)) from None
+    run(arguments.job, once=arguments.once, seconds=arguments.seconds, quiet=arguments.quiet)
 
 
 def _bench_scan(arguments: argparse.Namespace) -> None:
@@ -152,6 +187,16 @@ def _bench_panjoin(arguments: argparse.Namespace) -> None:
         kinds=arguments.kinds, batch=arguments.batch, rounds=arguments.rounds or (8 if quick else 32),
         workers=arguments.workers or sorted({1, cores}), indexes=arguments.indexes, skew=arguments.skew,
         seed=arguments.seed, quick=quick, json_file=arguments.json, plots_directory=arguments.plots,
+    )  # fmt: skip
+
+
+def _bench_spark(arguments: argparse.Namespace) -> None:
+    from .bench.spark import run
+
+    run(
+        _wide_console(), window=arguments.window, rows=arguments.rows, batches=arguments.batches,
+        routings=arguments.routings, peer=arguments.peer, master=arguments.master, seed=arguments.seed,
+        json_file=arguments.json,
     )  # fmt: skip
 
 

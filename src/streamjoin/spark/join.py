@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StringType, StructField, StructType
 
 from ..arrow import result_schema
@@ -29,6 +30,8 @@ from .session import check_session
 from .spec import JoinSpec, Routing
 from .unpack import LATE, Unpack
 
+FEW_WORKERS = 4
+"""Up to so many, sending every tuple to all of them costs less than finding out where to send it."""
 MOST_WORKERS = 32
 """Workers where `partitions` is left open and the session has more shuffle partitions."""
 
@@ -60,6 +63,18 @@ def stream_join(
     default. `cache_dir` is where executors keep files that make up for restarted Python processes; by default
     where Spark keeps its own.
     """
+    spec = plan_join(
+        left, right, on=on, window=window, time=time, lateness=lateness, partitions=partitions, routing=routing,
+        how=how, index=index, aliases=aliases, late=late, cache_dir=cache_dir,
+    )  # fmt: skip
+    return pipeline(spec, left, right, name)
+
+
+def plan_join(
+    left: Any, right: Any, *, on: Predicate, window: Any, time: Any, lateness: Any, partitions: Any, routing: Any,
+    how: Any, index: Any, aliases: Any, late: Any, cache_dir: str | None,
+) -> JoinSpec:  # fmt: skip
+    """Check everything that can be checked before there is data."""
     session = _check_frames(left, right)
     schemas: dict[Side, pa.Schema] = {"left": _arrow_schema(left, "left"), "right": _arrow_schema(right, "right")}
     if how != "inner":
@@ -80,23 +95,27 @@ def stream_join(
     key = range_key(lowered)
     streaming = bool(left.isStreaming)
     shuffle = check_session(session, streaming)
+    workers = spread_workers(_partitions(partitions, shuffle), shuffle)
     spec = JoinSpec(
         lowered=lowered,
         schemas=schemas,
         result=result_schema(schemas["left"], schemas["right"], how),
         options=options,
-        workers=spread_workers(_partitions(partitions, shuffle), shuffle),
-        routing=_routing(routing, bool(plan.equalities), key),
+        workers=workers,
+        routing=_routing(routing, bool(plan.equalities), key, len(workers)),
         bounded=not streaming,
         range_key=key,
         cache_directory=cache_dir,
     )
     if LATE in spec.result.names and spec.keeps_late:
         raise ArgumentError(f"late: the result would have two columns {LATE!r}; rename the stream's own")
-    return _pipeline(spec, left, right, name)
+    return spec
 
 
-def _pipeline(spec: JoinSpec, left: Any, right: Any, name: str) -> Any:
+def pipeline(
+    spec: JoinSpec, left: Any, right: Any, name: str, processor: Callable[[JoinSpec], StatefulProcessor] = JoinProcessor
+) -> Any:
+    """The five steps of PanJoin (section III-A) over DataFrames."""
     packed = left.mapInArrow(_function(Pack(spec, "left")), MESSAGE).unionByName(
         right.mapInArrow(_function(Pack(spec, "right")), MESSAGE)
     )
@@ -104,7 +123,7 @@ def _pipeline(spec: JoinSpec, left: Any, right: Any, name: str) -> Any:
         packed = packed.withColumn("worker", F.explode(F.array(*[F.lit(worker) for worker in spec.workers])))
     if spec.routing == "range":
         packed = packed.groupBy("worker").transformWithState(RouteProcessor(spec), MESSAGE, "Append", "None")
-    found = packed.groupBy("worker").transformWithState(JoinProcessor(spec), OUTPUT, "Append", "None")
+    found = packed.groupBy("worker").transformWithState(processor(spec), OUTPUT, "Append", "None")
     totals = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in COUNTS]
     per_worker = F.struct("worker", "left_window", "right_window", "out", "seconds")
     watched = found.observe(
@@ -182,10 +201,11 @@ def _partitions(partitions: Any, shuffle: int) -> int:
     return int(partitions)
 
 
-def _routing(routing: Any, has_equality: bool, key: tuple[Side, RangeKey] | None) -> str:
+def _routing(routing: Any, has_equality: bool, key: tuple[Side, RangeKey] | None, workers: int) -> str:
     choose("routing", routing, get_args(Routing))
     if routing == "auto":
-        return "hash" if has_equality else "range" if key is not None and key[1].bounded else "broadcast"
+        many = workers > FEW_WORKERS and key is not None and key[1].bounded
+        return "hash" if has_equality else "range" if many else "broadcast"
     if routing == "hash" and not has_equality:
         raise ArgumentError(
             "routing: 'hash' needs an equality between the two streams that every pair must meet, such as l.k = r.k, "

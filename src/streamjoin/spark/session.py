@@ -15,8 +15,8 @@ CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabl
 SHUFFLE = "spark.sql.shuffle.partitions"
 
 
-def session(master: str = "local[*]", name: str = "streamjoin", **config: Any) -> Any:
-    """A local session with all that `stream_join` needs; further settings with `_` for `.`, or as a dict `**{...}`.
+def session(master: str = "local[*]", name: str = "streamjoin", /, **config: Any) -> Any:
+    """A local session with all that `stream_join` needs, and further settings: `session(**{"spark.ui.enabled": True})`.
 
     Python workers are started with the interpreter that runs this, unless PYSPARK_PYTHON says otherwise.
     """
@@ -30,8 +30,9 @@ def session(master: str = "local[*]", name: str = "streamjoin", **config: Any) -
         SHUFFLE: str(cores),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
-        **{key.replace("_", "."): str(value) for key, value in config.items()},
+        **{key: str(value) for key, value in config.items()},
     }
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in settings.items():

@@ -1,0 +1,193 @@
+"""`streamjoin bench spark`: the Spark pipeline's throughput (PanJoin, section V-C, which had Storm in its place).
+
+    l.k BETWEEN r.k - 1 AND r.k + 1      keys uniform over 3W: one match per tuple; time windows of W tuples
+
+Files of half a micro-batch for each side, one of each per micro-batch; the sink drops all rows. A rate is input rows of
+both streams per second of a micro-batch (its `triggerExecution`), over the micro-batches after the windows were full.
+Contestants: the join with each routing that fits; the same pipeline with an operator that does nothing, and with one
+that gives every tuple back once, so that as many rows leave as with the join; and what one does in Spark without a
+band join: an equality of bins with the band as a further condition, for which the right side's rows are exploded.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Row
+from pyspark.sql import functions as F
+from rich.console import Console
+from rich.table import Table
+
+from ..engine import join
+from ..spark.join import pipeline, plan_join
+from ..spark.messages import Message, from_bytes, to_bytes
+from ..spark.processor import COUNTS, FIGURES, RESULT, JoinProcessor
+from ..spark.session import session
+from ..spark.spec import JoinSpec
+
+ON = "l.k BETWEEN r.k - 1 AND r.k + 1"
+SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.int32()), ("v", pa.int64())])
+STATE_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
+
+
+@dataclass
+class Measured:
+    """Rows per second of each micro-batch, and how many rows came out altogether."""
+
+    name: str
+    rates: list[float]
+    out: int
+    expected: int | None
+
+
+class EmptyOperator(JoinProcessor):
+    """Takes every message and does nothing."""
+
+    def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
+        taken = sum(row.rows for row in rows)
+        yield Row(worker=key[0], kind=FIGURES, body=None, seconds=0.0, **dict.fromkeys(COUNTS, 0) | {"left_in": taken})
+
+
+class GivingBack(EmptyOperator):
+    """Gives every tuple back, in the columns of both sides: as many rows leave as if each had one match."""
+
+    def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
+        number, workers = self._spec.workers.index(key[0]), len(self._spec.workers)
+        for message in map(Message.of, rows):
+            if message.body is not None:
+                table = from_bytes(message.body)
+                start, stop = (table.num_rows * part // workers for part in (number, number + 1))
+                own = table.slice(start, stop - start)
+                both = pa.Table.from_arrays([*own.columns, *own.columns], schema=self._spec.result)
+                nothing = dict.fromkeys((*COUNTS, "seconds"))
+                yield Row(worker=key[0], kind=RESULT, body=to_bytes(both), **nothing)
+
+
+def run(
+    console: Console, *, window: int, rows: int, batches: int, routings: list[str], peer: bool, master: str, seed: int,
+    json_file: Path | None,
+) -> None:  # fmt: skip
+    """Measure all contestants on the same files."""
+    filling = -(-2 * window // rows) + 1
+    directory = Path(tempfile.mkdtemp(prefix="streamjoin-bench-"))
+    try:
+        console.print(f"writing {filling + batches} micro-batches of {rows:,} rows to files")
+        tables = _write(directory, window, rows // 2, filling + batches, seed)
+        expected = join(tables[0], tables[1], on=ON, window=f"{window} us", time="ts").num_rows
+        spark = session(master, **{STATE_FORMAT: 4, "spark.sql.streaming.numRecentProgressUpdates": 10_000})
+        contestants: list[tuple[str, Callable[[Any, Any], Any], int | None]] = [
+            (f"join, {routing}", _contestant(JoinProcessor, routing, window), expected) for routing in routings
+        ]
+        contestants += [
+            ("nothing", _contestant(EmptyOperator, "broadcast", window), 0),
+            ("giving back", _contestant(GivingBack, "broadcast", window), tables[0].num_rows + tables[1].num_rows),
+        ]
+        found = []
+        for name, build, out in contestants:
+            with console.status(f"{name} ..."):
+                found.append(_measure(spark, directory, name, build, filling, out))
+            console.print(_line(found[-1]))
+        if peer:
+            with console.status("Spark, bins and explode ..."):
+                found.append(_measure(spark, directory, "Spark, bins", lambda l, r: _bins(l, r, window), filling, None))
+        spark.stop()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    console.print(_table(found, window, rows))
+    for one in found:
+        if one.expected is not None and one.out != one.expected:
+            console.print(f"[red]{one.name}: {one.out} rows instead of {one.expected}[/red]")
+    if json_file is not None:
+        json_file.write_text(json.dumps([asdict(one) for one in found], indent=2))
+
+
+def _write(directory: Path, window: int, half: int, count: int, seed: int) -> tuple[pa.Table, pa.Table]:
+    rng = np.random.default_rng(seed)
+    sides = []
+    for side in ("left", "right"):
+        (directory / side).mkdir()
+        pieces = []
+        for number in range(count):
+            times = np.arange(number * half, (number + 1) * half)
+            keys = rng.integers(0, 3 * window, half, dtype=np.int32)
+            columns = [pa.array(times).cast(pa.timestamp("us", "UTC")), keys, rng.integers(0, 1000, half)]
+            pieces.append(pa.Table.from_arrays([pa.array(c) for c in columns], schema=SCHEMA))
+            pq.write_table(pieces[-1], directory / side / f"{number:05}.parquet")
+        sides.append(pa.concat_tables(pieces))
+    return sides[0], sides[1]
+
+
+def _contestant(processor: Callable[[JoinSpec], Any], routing: str, window: int) -> Callable[[Any, Any], Any]:
+    def build(left: Any, right: Any) -> Any:
+        spec = plan_join(
+            left, right, on=ON, window=f"{window} us", time="ts", lateness=0, partitions=None, routing=routing,
+            how="inner", index="auto", aliases=None, late="drop", cache_dir=None,
+        )  # fmt: skip
+        return pipeline(spec, left, right, "streamjoin", processor)
+
+    return build
+
+
+def _bins(left: Any, right: Any, window: int) -> Any:
+    """What a clever user writes today: bins as wide as the band, the right's rows copied into each bin they touch."""
+    width = 3
+    l = left.select(F.col("ts").alias("lt"), F.col("k").alias("lk"), F.col("v").alias("lv"))
+    l = l.withWatermark("lt", "0 seconds").withColumn("bin", F.floor(F.col("lk") / width))
+    r = right.select(F.col("ts").alias("rt"), F.col("k").alias("rk"), F.col("v").alias("rv"))
+    first, last = F.floor((F.col("rk") - 1) / width), F.floor((F.col("rk") + 1) / width)
+    r = r.withWatermark("rt", "0 seconds").withColumn("rbin", F.explode(F.sequence(first, last)))
+    near = F.expr(f"lt > rt - INTERVAL '{window / 1e6:.6f}' SECOND AND lt < rt + INTERVAL '{window / 1e6:.6f}' SECOND")
+    return l.join(r, (F.col("bin") == F.col("rbin")) & F.expr("lk BETWEEN rk - 1 AND rk + 1") & near)
+
+
+def _measure(
+    spark: Any, directory: Path, name: str, build: Callable[[Any, Any], Any], filling: int, expected: int | None
+) -> Measured:
+    frames = [
+        spark.readStream.schema(
+            "ts timestamp_ntz, k int, v bigint" if name != "Spark, bins" else "ts timestamp, k int, v bigint"
+        )
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(directory / side))
+        for side in ("left", "right")
+    ]
+    checkpoint = directory / "checkpoint" / name.replace(" ", "-")
+    counted = build(*frames).observe("rows", F.count(F.lit(1)).alias("out"))
+    query = (
+        counted.writeStream.format("noop")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    progress = [p for p in query.recentProgress if p["numInputRows"]]
+    rates = [1000 * p["numInputRows"] / p["durationMs"]["triggerExecution"] for p in progress[filling:]]
+    out = sum(p["observedMetrics"]["rows"]["out"] for p in progress)
+    return Measured(name, rates, out, expected)
+
+
+def _line(one: Measured) -> str:
+    rates = sorted(one.rates)
+    return f"{one.name}: {np.median(rates):,.0f} rows/s ({rates[0]:,.0f} - {rates[-1]:,.0f}), {one.out:,} rows out"
+
+
+def _table(found: list[Measured], window: int, rows: int) -> Table:
+    table = Table(title=f"rows/s, windows of {window:,}, micro-batches of {rows:,} rows")
+    for column in ("contestant", "median (min - max)", "micro-batches", "rows out", "of nothing", "of giving back"):
+        table.add_column(column, justify="left" if column == "contestant" else "right")
+    medians = {one.name: float(np.median(one.rates)) for one in found}
+    for one in found:
+        mine = medians[one.name]
+        spread = f"{mine:,.0f} ({min(one.rates):,.0f} - {max(one.rates):,.0f})"
+        ratios = [f"{mine / medians[name]:.2f}x" for name in ("nothing", "giving back")]
+        table.add_row(one.name, spread, str(len(one.rates)), f"{one.out:,}", *ratios)
+    return table
