@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from inspect import signature
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -34,6 +35,10 @@ FEW_WORKERS = 4
 """Up to so many, sending every tuple to all of them costs less than finding out where to send it."""
 MOST_WORKERS = 32
 """Workers where `partitions` is left open and the session has more shuffle partitions."""
+
+
+_IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
+"""Timestamps travel in UTC, whatever the session's time zone is; older versions of PySpark need not be told."""
 
 
 def stream_join(
@@ -175,7 +180,7 @@ def _arrow_schema(frame: Any, side: Side) -> pa.Schema:
     fields = []
     for field in frame.schema:
         try:
-            fields.append(pa.field(field.name, to_arrow_type(field.dataType)))
+            fields.append(pa.field(field.name, to_arrow_type(field.dataType, **_IN_UTC)))
         except (PySparkException, TypeError) as error:
             raise SchemaError(
                 f"{side}: column {field.name!r} of type {field.dataType.simpleString()} cannot travel as Arrow; leave "
