@@ -1,0 +1,152 @@
+"""`streamjoin run job.toml`: a whole pipeline from a file, watched until it ends or is stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from pyspark.errors import PySparkException
+from rich.console import Console
+
+from ..errors import ArgumentError, StateError, StreamJoinError
+from .connectors import check_brokers, first_line, kafka_package, read_source, write_sink
+from .jobfile import JOIN, Job
+from .join import stream_join
+from .session import SHUFFLE, session
+from .watch import Screen, watch
+
+
+def run(path: Path, *, once: bool = False, seconds: float | None = None, quiet: bool = False) -> None:
+    """Run a job file until it is stopped; with `once` until all that is there has been joined; at most for `seconds`.
+
+    Ctrl-C ends it with KeyboardInterrupt and SIGTERM with SystemExit(143), both after the query has been stopped.
+    """
+    job = Job(path)
+    check_brokers(job)
+    screen = Screen(Console(quiet=quiet), job.name)
+    screen.say(f"{job.name}: starting Spark")
+    with _spark_log() as log:
+        spark = _open_session(job, log)
+        try:
+            with watch(spark, screen, seconds) as until_the_end:
+                query = start(job, spark, once=once)
+                stopped_by = until_the_end(query)
+            failure = query.exception()
+            if failure is not None:
+                raise _Failed(f"{path}: the query failed: {_cause(str(failure))}")
+        finally:
+            spark.stop()
+    if stopped_by == signal.SIGINT:
+        raise KeyboardInterrupt
+    if stopped_by is not None:
+        raise SystemExit(128 + stopped_by)
+
+
+def start(job: Job, spark: Any, *, once: bool = False) -> Any:
+    """The job's streaming query, started in a session that has all it needs."""
+    left, right = (read_source(spark, job, name, table) for name, table in (("left", job.left), ("right", job.right)))
+    try:
+        joined = stream_join(left, right, **job.join)
+    except StreamJoinError as error:
+        raise _in_file(job, error) from None
+    writer = write_sink(job, joined)
+    if once:
+        writer = writer.trigger(availableNow=True)
+    elif job.every_ms:
+        writer = writer.trigger(processingTime=f"{job.every_ms} milliseconds")
+    try:
+        return writer.start()
+    except PySparkException as error:
+        raise job.error("sink", None, first_line(error)) from None
+
+
+def _in_file(job: Job, error: StreamJoinError) -> ArgumentError:
+    """An error of `stream_join` with the place in the job file that it is about."""
+    message = " ".join(str(error).split())
+    argument, _, rest = message.partition(": ")
+    if argument.partition("[")[0] in JOIN:
+        return job.error("join", argument, rest)
+    if argument in ("left", "right"):
+        return job.error(argument, None, rest)
+    return job.error("join", None, message)
+
+
+# -- the session, and where it writes its log ----------------------------------------------------------------------
+
+
+class _Failed(StateError):
+    """Spark failed, and its log may say more."""
+
+
+def _open_session(job: Job, log: IO[bytes]) -> Any:
+    settings = {"spark.ui.showConsoleProgress": "false", **job.spark}
+    master = settings.pop("master", "local[*]")
+    if "partitions" in job.join:
+        settings.setdefault(SHUFFLE, job.join["partitions"])
+    if job.uses_kafka:
+        settings.update(kafka_package(settings))
+    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+        raise StateError("Spark needs Java 17 or newer, and there is no java on the PATH; install one or set JAVA_HOME")
+    try:
+        with _stderr_to(log):
+            return session(master, job.name, **settings)
+    except PySparkException as error:
+        log.seek(0)
+        text = log.read().decode(errors="replace")
+        missing = re.search(r"unresolved dependency: ([^\]\n]+)", text)
+        if missing:
+            raise _Failed(
+                f"{job.path}: Maven has no {missing[1].removesuffix(': not found').replace('#', ':').replace(';', ':')}"
+                '; name packages that it has under [spark], as in "spark.jars.packages" = "group:name:version"'
+            ) from None
+        said = re.findall(r"^(?:Exception in thread|Error:|.*Error: ).*", text, re.MULTILINE)
+        raise _Failed(f"{job.path}: Spark did not start: {said[0] if said else first_line(error)}") from None
+    except Exception as error:  # what py4j raises for settings that Java refuses
+        raise _Failed(f"{job.path}: Spark did not start: {_cause(str(error))}") from None
+
+
+@contextlib.contextmanager
+def _spark_log() -> Iterator[IO[bytes]]:
+    """A file for what Spark writes to standard error; it stays, and the error names it, where Spark failed."""
+    with tempfile.NamedTemporaryFile(prefix="streamjoin-", suffix=".log", delete=False) as log:
+        keep = False
+        try:
+            yield log
+        except _Failed as error:
+            keep = True
+            raise StateError(f"{error} (Spark's log: {log.name})") from None
+        finally:
+            if not keep:
+                os.unlink(log.name)
+
+
+@contextlib.contextmanager
+def _stderr_to(file: IO[bytes]) -> Iterator[None]:
+    """What is started meanwhile writes its standard error to the file, for good."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+
+
+def _cause(text: str) -> str:
+    """The line that tells why: of our own error in a Python worker if there is one, else of the innermost Java one."""
+    ours = re.findall(r"streamjoin\.errors\.\w+: (.+)", text)
+    if ours:
+        return str(ours[-1])
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    inner = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    told = inner[-1] if inner else lines[0].partition("terminated with exception: ")[2] or lines[0]
+    return told.partition(" SQLSTATE: ")[0].rstrip(";.")

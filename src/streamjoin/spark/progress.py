@@ -1,0 +1,117 @@
+"""The figures of a micro-batch, from Spark's progress reports to a line that a person reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from .processor import COUNTS
+
+NAME = "streamjoin"
+"""What `stream_join` calls its figures unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class WorkerFigures:
+    """One worker in one micro-batch: the rows in its share of the windows, its results, the seconds it took."""
+
+    worker: int
+    left_window: int
+    right_window: int
+    out: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One micro-batch of a `stream_join`: rows in, late and out, rows in the windows after it, and its seconds.
+
+    `slowest` and `mean` are seconds of the workers; the batch takes as long as the slowest.
+    """
+
+    batch: int
+    seconds: float
+    left_in: int
+    right_in: int
+    left_late: int
+    right_late: int
+    out: int
+    left_window: int
+    right_window: int
+    slowest: float
+    mean: float
+    workers: tuple[WorkerFigures, ...]
+
+    @classmethod
+    def of(cls, progress: Mapping[str, Any], name: str = NAME) -> Progress | None:
+        """The figures in a `StreamingQueryProgress`; None where no join of that name ran, as while a query waits."""
+        row = progress["observedMetrics"].get(name)
+        if row is None:
+            return None
+        fields = WorkerFigures.__dataclass_fields__
+        workers = (WorkerFigures(**{field: one[field] for field in fields}) for one in row["workers"])
+        return cls(
+            batch=progress["batchId"],
+            seconds=progress["durationMs"].get("triggerExecution", 0) / 1_000,
+            **{count: row[count] for count in COUNTS},
+            slowest=row["slowest_s"] or 0.0,
+            mean=row["mean_s"] or 0.0,
+            workers=tuple(sorted(workers, key=lambda one: one.worker)),
+        )
+
+    @property
+    def rows(self) -> int:
+        """Rows in, of both sides, the late ones included."""
+        return self.left_in + self.right_in
+
+    @property
+    def late(self) -> int:
+        return self.left_late + self.right_late
+
+    @property
+    def skew(self) -> float:
+        """How much longer the slowest worker took than the mean: 1.0 if all took equally long."""
+        return self.slowest / self.mean if self.mean else 1.0
+
+    def per_second(self, count: int) -> float:
+        return count / self.seconds if self.seconds else 0.0
+
+    def line(self) -> str:
+        return (
+            f"batch {self.batch}: {self.rows:,} in ({self.per_second(self.rows):,.0f}/s), "
+            f"{self.out:,} out ({self.per_second(self.out):,.0f}/s), {self.late:,} late; "
+            f"windows {self.left_window:,} and {self.right_window:,} rows; {self.seconds:.2f} s, skew {self.skew:.2f}"
+        )
+
+
+class BatchListener(StreamingQueryListener):
+    """Calls `seen` with the figures of each micro-batch of every `stream_join` called `name`, `ended` with each end."""
+
+    def __init__(
+        self, seen: Callable[[Progress], object], ended: Callable[[], object] = lambda: None, name: str = NAME
+    ) -> None:
+        self._seen, self._ended, self._name = seen, ended, name
+
+    def onQueryStarted(self, event: Any) -> None:
+        """Nothing is known yet."""
+
+    def onQueryProgress(self, event: Any) -> None:
+        figures = Progress.of(event.progress, self._name)
+        if figures is not None:
+            self._seen(figures)
+
+    def onQueryIdle(self, event: Any) -> None:
+        """Nothing has come."""
+
+    def onQueryTerminated(self, event: Any) -> None:
+        self._ended()
+
+
+class ConsoleListener(BatchListener):
+    """Prints a line for each micro-batch: `spark.streams.addListener(ConsoleListener())`."""
+
+    def __init__(self, name: str = NAME) -> None:
+        super().__init__(lambda figures: print(figures.line(), flush=True), name=name)

@@ -1,0 +1,122 @@
+"""A running query in the terminal: its figures as they come, and a clean stop by a signal or after some time."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from .progress import BatchListener, Progress
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+LOOK_SECONDS = 1.0
+"""How often to look whether the query still runs, should its end not be reported."""
+
+
+class Ended:
+    """In the feed: the query has ended."""
+
+
+class Screen:
+    """The figures of the last batch and of all: a table that stays in place in a terminal, else a line for each."""
+
+    def __init__(self, console: Console, name: str) -> None:
+        self._console, self._name = console, name
+        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+        self._batches = self._rows = self._out = self._late = 0
+
+    def say(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def show(self, batch: Progress) -> None:
+        self._batches += 1
+        self._rows += batch.rows
+        self._out += batch.out
+        self._late += batch.late
+        if self._live is None:
+            self.say(batch.line())
+            return
+        self._live.start()
+        self._live.update(self._table(batch), refresh=True)
+
+    def close(self, how: str) -> None:
+        if self._live is not None:
+            self._live.stop()
+        batches = f"{self._batches:,} batch{'es' * (self._batches != 1)}"
+        self.say(f"{how}: {batches}, {self._rows:,} rows in, {self._out:,} out, {self._late:,} late")
+
+    def _table(self, batch: Progress) -> Table:
+        table = Table("", "last batch", "per second", "in all", title=f"{self._name}, batch {batch.batch}")
+        for column in table.columns[1:]:
+            column.justify = "right"
+        for label, last, total in (
+            ("rows in", batch.rows, self._rows), ("rows out", batch.out, self._out), ("late", batch.late, self._late)
+        ):  # fmt: skip
+            table.add_row(label, f"{last:,}", f"{batch.per_second(last):,.0f}", f"{total:,}")
+        table.add_section()
+        table.add_row("windows", f"{batch.left_window:,} and {batch.right_window:,}")
+        table.add_row("seconds", f"{batch.seconds:.2f}")
+        table.add_row("skew", f"{batch.skew:.2f}")
+        return table
+
+
+@contextlib.contextmanager
+def watch(spark: Any, screen: Screen, seconds: float | None) -> Iterator[Callable[[Any], int | None]]:
+    """Gives a function that watches a query, started meanwhile, until its end; it returns the signal that stopped it.
+
+    A second Ctrl-C does not wait for the query to stop.
+    """
+    feed: queue.SimpleQueue[Progress | Ended | int] = queue.SimpleQueue()
+    listener = BatchListener(feed.put, lambda: feed.put(Ended()))
+    spark.streams.addListener(listener)
+
+    def on_signal(number: int, frame: Any) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        feed.put(number)
+
+    def until_the_end(query: Any) -> int | None:
+        before = {number: signal.signal(number, on_signal) for number in SIGNALS} if _in_main_thread() else {}
+        try:
+            how, stopped_by = _follow(query, feed, screen, seconds)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        screen.close(how)
+        return stopped_by
+
+    try:
+        yield until_the_end
+    finally:
+        spark.streams.removeListener(listener)
+
+
+def _follow(query: Any, feed: Any, screen: Screen, seconds: float | None) -> tuple[str, int | None]:
+    """Show what comes until the query has ended or is to be stopped; then stop it and show the rest."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    how, stopped_by = "done", None
+    while True:
+        left = LOOK_SECONDS if deadline is None else deadline - time.monotonic()
+        try:
+            item = feed.get(timeout=max(0.0, min(LOOK_SECONDS, left)))
+        except queue.Empty:
+            item = None if query.isActive else Ended()
+        if isinstance(item, Ended):
+            return how, stopped_by
+        if isinstance(item, Progress):
+            screen.show(item)
+        if isinstance(item, int) or (deadline is not None and time.monotonic() >= deadline):
+            how, deadline = "stopped", None
+            stopped_by = item if isinstance(item, int) else None
+            query.stop()
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
