@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from ..errors import StateError
 from ..flow.front import Arrival, AsFound
 from ..flow.order import MergedOrder
 from ..flow.progress import Progress
@@ -53,6 +54,8 @@ class Truth(Protocol):
 class Memory:
     """What a worker remembers from one micro-batch to the next, beside its segments' rows."""
 
+    routing: str
+    workers: tuple[int, ...]
     batches: int = 0
     furthest: dict[Side, int | None] = field(default_factory=lambda: dict.fromkeys(SIDES))
     long_text: dict[Side, bool] = field(default_factory=lambda: dict.fromkeys(SIDES, False))
@@ -89,7 +92,7 @@ class Worker:
         """Join what a micro-batch brings with the windows, and move these on."""
         started = time.perf_counter()
         body = self._truth.get(MEMORY)
-        memory: Memory = Memory() if body is None else pickle.loads(body)
+        memory = Memory(self._spec.routing, self._spec.workers) if body is None else self._checked(pickle.loads(body))
         step = _Step(self._spec, self._number, self._truth, self._cache, memory)
         outcome = step.run(messages)
         memory.batches += 1
@@ -97,6 +100,17 @@ class Worker:
         self._cache.keep_only(place.name for side in SIDES for place in memory.segments[side])
         outcome.figures["seconds"] = time.perf_counter() - started
         return outcome
+
+    def _checked(self, memory: Memory) -> Memory:
+        """What was shared out among other workers, or in another way, would not be found again."""
+        spec = self._spec
+        if (memory.routing, memory.workers) != (spec.routing, spec.workers):
+            raise StateError(
+                f"the checkpoint belongs to a join with partitions={len(memory.workers)}, routing={memory.routing!r} "
+                f"and cannot be continued with partitions={len(spec.workers)}, routing={spec.routing!r}: give the "
+                "same again, or begin with a new checkpoint"
+            )
+        return memory
 
 
 class _Step:
@@ -324,13 +338,19 @@ class _Step:
 
     def _store(self, side: Side, batch: Batch, arrived: Arrivals) -> None:
         """Keep this worker's share of a batch as a new segment."""
+        if not len(batch):
+            return
         arrived_row = batch.row - ARRIVED
         if arrived.part is not None:
             mine = np.flatnonzero(arrived.part[arrived_row] != Part.PROBING)
         elif self._spec.routing == "broadcast":
             workers = len(self._spec.workers)
             turn = (self._number + self._memory.batches) % workers
-            mine = np.arange(len(batch) * turn // workers, len(batch) * (turn + 1) // workers)
+            # Tuples of one timestamp stay together: should a part of the batch be computed again for one worker only,
+            # they may come to it in another order than the others have seen.
+            firsts = batch.coordinate[len(batch) * np.arange(workers) // workers]
+            cuts = [*np.searchsorted(batch.coordinate, firsts), len(batch)]
+            mine = np.arange(cuts[turn], cuts[turn + 1])
         else:
             mine = np.arange(len(batch))
         if not len(mine):
@@ -354,8 +374,6 @@ class _Step:
         for side, floor in floors.items():
             if floor is None:
                 continue
-            for window in self._windows[side].values():
-                window.expire(floor)
             places = self._memory.segments[side]
             kept = [place.highest >= floor for place in places]
             self._forget([place for place, stays in zip(places, kept, strict=True) if not stays])
