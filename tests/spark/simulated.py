@@ -18,7 +18,7 @@ from streamjoin.spark.messages import EVERY_WORKER, Message
 from streamjoin.spark.pack import Pack
 from streamjoin.spark.ranges import Router, range_key
 from streamjoin.spark.spec import JoinSpec
-from streamjoin.spark.worker import Outcome, Worker
+from streamjoin.spark.worker import Worker
 
 
 class Dictionary(dict):
@@ -43,7 +43,7 @@ def make_spec(
     )  # fmt: skip
     return JoinSpec(
         lowered, {"left": left, "right": right}, result_schema(left, right, "inner"), checked,
-        tuple(range(workers)), routing, bounded, range_key(lowered), cache,
+        tuple(range(workers)), routing, bounded, range_key(lowered), cache_directory=cache,
     )  # fmt: skip
 
 
@@ -72,17 +72,17 @@ class Simulated:
                         inbox[worker].append(Message(**row))
         if self.spec.routing == "range":
             inbox = self._routed(inbox)
-        outcomes: list[Outcome] = []
+        results: list[pa.Table] = []
         for number in range(len(self.spec.workers)):
             messages = inbox[number]
             if messages:
                 self._shuffle(messages)
-                outcomes.append(Worker(self.spec, number, self.truths[number]).step(messages))
-        for outcome in outcomes:
-            for side in SIDES:
-                self.late[side].append(outcome.late[side])
-            self.figures.append(outcome.figures)
-        return pa.concat_tables([self.spec.result.empty_table(), *(t for o in outcomes for t in o.results)])
+                worker = Worker(self.spec, number, self.truths[number])
+                results += worker.step(messages)
+                for side in SIDES:
+                    self.late[side].append(worker.late[side])
+                self.figures.append(worker.figures)
+        return pa.concat_tables([self.spec.result.empty_table(), *results])
 
     def _routed(self, inbox: dict[int, list[Message]]) -> dict[int, list[Message]]:
         routed: dict[int, list[Message]] = defaultdict(list)

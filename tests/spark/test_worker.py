@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamjoin as sj
-from streamjoin.spark import worker as worker_module
 from streamjoin.spark.segments import Cache
 from streamjoin.testing import assert_same_rows
 
@@ -57,7 +56,7 @@ def stream(rng: random.Random, rows: int, disorder: int, step: int = 4) -> pa.Ta
 
 @pytest.fixture
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_module, "SMALL", 8)
+    monkeypatch.setattr("streamjoin.spark.held.SMALL", 8)
     monkeypatch.setattr("streamjoin.spark.ranges.ENOUGH", 1)
     monkeypatch.setattr("streamjoin.spark.ranges.UNEVEN", 1.01)
     monkeypatch.setattr("streamjoin.store.ordered.TAIL", 4)

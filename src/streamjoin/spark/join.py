@@ -22,6 +22,7 @@ from ..predicate import Predicate, not_too_deep, plan_for
 from ..predicate.expr import Side
 from ..predicate.keys import RangeKey
 from ..predicate.lower import lower
+from ..predicate.render import render
 from .messages import MESSAGE
 from .pack import Pack
 from .partitions import spread_workers
@@ -101,15 +102,25 @@ def plan_join(
     streaming = bool(left.isStreaming)
     shuffle = check_session(session, streaming)
     workers = spread_workers(_partitions(partitions, shuffle), shuffle)
+    chosen = _routing(routing, bool(plan.equalities), key, len(workers))
     spec = JoinSpec(
         lowered=lowered,
         schemas=schemas,
         result=result_schema(schemas["left"], schemas["right"], how),
         options=options,
         workers=workers,
-        routing=_routing(routing, bool(plan.equalities), key, len(workers)),
+        routing=chosen,
         bounded=not streaming,
         range_key=key,
+        terms={
+            "on": render(plan.predicate),
+            "window": str(options.windows),
+            "time": str(options.time),
+            "left": str(schemas["left"].remove_metadata()),
+            "right": str(schemas["right"].remove_metadata()),
+            "partitions": str(len(workers)),
+            "routing": chosen,
+        },
         cache_directory=cache_dir,
     )
     if LATE in spec.result.names and spec.keeps_late:

@@ -53,14 +53,13 @@ class JoinProcessor(StatefulProcessor):
         self._values = handle.getMapState("values", "name string", "body binary")
 
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
-        number = self._spec.workers.index(key[0])
-        outcome = Worker(self._spec, number, _StateStore(self._values)).step([Message.of(row) for row in rows])
-        for table in outcome.results:
+        worker = Worker(self._spec, self._spec.workers.index(key[0]), _StateStore(self._values))
+        for table in worker.step([Message.of(row) for row in rows]):
             yield from _packed(key[0], RESULT, table)
         if self._spec.keeps_late:
             for side in SIDES:
-                yield from _packed(key[0], side, outcome.late[side])
-        yield Row(worker=key[0], kind=FIGURES, body=None, **outcome.figures)
+                yield from _packed(key[0], side, worker.late[side])
+        yield Row(worker=key[0], kind=FIGURES, body=None, **worker.figures)
 
     def close(self) -> None:
         """Nothing to release."""

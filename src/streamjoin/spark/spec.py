@@ -38,6 +38,8 @@ class JoinSpec:
     bounded: bool
     range_key: tuple[Side, RangeKey] | None = None
     """Where tuples are routed by ranges: whose numbers are the points, and the key."""
+    terms: dict[str, str] = field(default_factory=dict)
+    """What a query must not change from one start to the next, since its state depends on it."""
     cache_directory: str | None = None
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 

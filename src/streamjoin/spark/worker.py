@@ -1,7 +1,7 @@
 """A worker: its share of both windows, and one step per micro-batch (PanJoin, section III-A, step 4).
 
 A step is a function of the state and the messages: it may be repeated, by another process on another machine, with the
-same result. Of the state store it knows three things (`Truth`), of Spark nothing.
+same result. Of the state store it knows three things (`held.Truth`), of Spark nothing.
 
 Law: a pair is found by the later of its two tuples, which probes where the earlier one is stored (within a micro-batch,
 right tuples find left ones; where the merged order counts, it decides). Every tuple is stored by one worker, or, routed
@@ -14,7 +14,7 @@ import pickle
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,60 +25,29 @@ from ..flow.order import MergedOrder
 from ..flow.progress import Progress
 from ..predicate.expr import SIDES, Side, other
 from ..predicate.recheck import Recheck
-from ..store import Batch, PairSink, Probing, Window
+from ..predicate.slots import SlotValues
+from ..store import Batch, PairSink, Probing
 from ..store.batch import Rows
 from .arrivals import Arrivals, arrivals
+from .held import ARRIVED, HeldSide, Remembered, Truth
 from .messages import Message, Part, from_bytes, to_bytes
 from .ranges import Keys, own_points
-from .segments import Cache, Place, Segment, new_name, packed, unpacked
+from .segments import Cache
 from .spec import Integers, JoinSpec
 
-ARRIVED = 1 << 60
-"""Row numbers of the tuples of this micro-batch; those of segments are far below."""
-GROWTH, PER_WINDOW, SMALL = 4, 3, 1 << 12
-"""Small segments are merged until each is so many times as long as the next, but not beyond a third of the window."""
-VERSION = 1
-
-
-class Truth(Protocol):
-    """Values by name, committed with the micro-batch or not at all."""
-
-    def get(self, name: str) -> bytes | None: ...
-
-    def put(self, name: str, body: bytes) -> None: ...
-
-    def remove(self, name: str) -> None: ...
+MEMORY = "memory"
 
 
 @dataclass(slots=True)
 class Memory:
     """What a worker remembers from one micro-batch to the next, beside its segments' rows."""
 
-    routing: str
-    workers: tuple[int, ...]
+    terms: dict[str, str]
     batches: int = 0
     furthest: dict[Side, int | None] = field(default_factory=lambda: dict.fromkeys(SIDES))
     long_text: dict[Side, bool] = field(default_factory=lambda: dict.fromkeys(SIDES, False))
-    next_row: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(SIDES, 0))
-    segments: dict[Side, list[Place]] = field(default_factory=lambda: {side: [] for side in SIDES})
+    held: dict[Side, Remembered] = field(default_factory=lambda: {side: Remembered() for side in SIDES})
     order: MergedOrder | None = None
-    version: int = VERSION
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a step found: tables of the result, late rows by side, and figures for whoever watches."""
-
-    results: list[pa.Table]
-    late: dict[Side, pa.Table]
-    figures: dict[str, Any]
-
-
-MEMORY = "memory"
-
-
-def _waiting(side: Side) -> str:
-    return f"waiting-{side}"
 
 
 class Worker:
@@ -87,30 +56,48 @@ class Worker:
     def __init__(self, spec: JoinSpec, number: int, truth: Truth) -> None:
         self._spec, self._number, self._truth = spec, number, truth
         self._cache = Cache(spec.identity, str(number), spec.cache_directory)
+        self.late: dict[Side, pa.Table] = {}
+        self.figures: dict[str, Any] = {}
+        """Late rows that this worker answers for, and figures for whoever watches: after the step."""
 
-    def step(self, messages: Sequence[Message]) -> Outcome:
-        """Join what a micro-batch brings with the windows, and move these on."""
+    def step(self, messages: Sequence[Message]) -> Iterator[pa.Table]:
+        """Join what a micro-batch brings with the windows, and move these on; gives tables of results as they are
+        found. The step is done when all have been taken."""
         started = time.perf_counter()
+        waited = 0.0
         body = self._truth.get(MEMORY)
-        memory = Memory(self._spec.routing, self._spec.workers) if body is None else self._checked(pickle.loads(body))
+        memory: Memory = Memory(self._spec.terms) if body is None else pickle.loads(body)
+        _check_terms(memory.terms, self._spec.terms)
         step = _Step(self._spec, self._number, self._truth, self._cache, memory)
-        outcome = step.run(messages)
+        out = 0
+        for table in step.run(messages):
+            out += table.num_rows
+            given = time.perf_counter()
+            yield table
+            waited += time.perf_counter() - given
         memory.batches += 1
         self._truth.put(MEMORY, pickle.dumps(memory))
-        self._cache.keep_only(place.name for side in SIDES for place in memory.segments[side])
-        outcome.figures["seconds"] = time.perf_counter() - started
-        return outcome
+        self._cache.keep_only(place.name for side in SIDES for place in memory.held[side].segments)
+        self.late = {side: step.found[side].late for side in SIDES}
+        seconds = time.perf_counter() - started - waited
+        self.figures = {**self._counts(messages, step, memory), "out": out, "seconds": seconds}
 
-    def _checked(self, memory: Memory) -> Memory:
-        """What was shared out among other workers, or in another way, would not be found again."""
-        spec = self._spec
-        if (memory.routing, memory.workers) != (spec.routing, spec.workers):
+    def _counts(self, messages: Sequence[Message], step: _Step, memory: Memory) -> dict[str, int]:
+        first = self._number == 0  # everybody hears of all rows; one counts them
+        return {
+            **{f"{side}_in": sum(m.rows for m in messages if m.side == side) if first else 0 for side in SIDES},
+            **{f"{side}_late": step.found[side].late_rows for side in SIDES},
+            **{f"{side}_window": memory.held[side].rows for side in SIDES},
+        }
+
+
+def _check_terms(before: dict[str, str], now: dict[str, str]) -> None:
+    for term, value in before.items():
+        if now.get(term) != value:
             raise StateError(
-                f"the checkpoint belongs to a join with partitions={len(memory.workers)}, routing={memory.routing!r} "
-                f"and cannot be continued with partitions={len(spec.workers)}, routing={spec.routing!r}: give the "
-                "same again, or begin with a new checkpoint"
+                f"{term}: the checkpoint was made with {value}, and the query now has {now.get(term)}; go on as before, or "
+                "start with a new checkpoint location"
             )
-        return memory
 
 
 class _Step:
@@ -120,67 +107,57 @@ class _Step:
         self._spec, self._number, self._truth, self._cache, self._memory = spec, number, truth, cache, memory
         self._progress = Progress(spec.options.lateness)
         self._progress.furthest = dict(memory.furthest)
-        self._generation = 0
         self._splitters: dict[int, Integers] = {}
-        self._windows: dict[Side, dict[int, Window]] = {side: {} for side in SIDES}
-        self._tables: dict[Side, pa.Table] = {}
-        self._segments: dict[Side, list[Segment]] = {side: [] for side in SIDES}
-        self._decide = Recheck(spec.lowered, self._take)
+        self._held: dict[Side, HeldSide] = {}
+        self._decide = Recheck(spec.lowered, lambda side, rows, names: self._held[side].take(rows, names))
         self._decide.long_text = memory.long_text
-        self._results: list[pa.Table] = []
+        self.found: dict[Side, Arrivals] = {}
 
-    def run(self, messages: Sequence[Message]) -> Outcome:
+    def run(self, messages: Sequence[Message]) -> Iterator[pa.Table]:
         spec, memory = self._spec, self._memory
-        found = {
-            side: arrivals(spec, side, [m for m in messages if m.side == side], self._progress, self._number)
-            for side in SIDES
-        }
+        for side in SIDES:
+            mine = [message for message in messages if message.side == side]
+            self.found[side] = arrivals(spec, side, mine, self._progress, self._number)
         for message in messages:
             latest = memory.furthest[message.side]
             memory.furthest[message.side] = message.latest if latest is None else max(latest, message.latest)
         self._progress.furthest = dict(memory.furthest)
+        generation = 0
         if spec.routing == "range":
-            self._generation, self._splitters = pickle.loads(messages[0].note or b"")
+            generation, self._splitters = pickle.loads(messages[0].note or b"")
         for side in SIDES:
-            self._load(side)
-        if spec.options.needs_order:
-            self._join_in_order(found)
-        else:
-            self._join_as_found(found)
-        self._merge_small_segments()
-        return Outcome(self._results, {side: found[side].late for side in SIDES}, self._figures(messages, found))
+            self._held[side] = HeldSide(spec, side, self._truth, self._cache, memory.held[side], generation)
+        yield from self._join_in_order() if spec.options.needs_order else self._join_as_found()
+        for held in self._held.values():
+            held.merge_small_segments()
 
     # -- which tuples take part ------------------------------------------------------------------------------------
 
-    def _join_as_found(self, found: dict[Side, Arrivals]) -> None:
+    def _join_as_found(self) -> Iterator[pa.Table]:
         front = AsFound(self._spec.options.windows, self._progress)
         batches: dict[Side, Batch] = {}
-        for side, arrived in found.items():
-            self._tables[side] = arrived.table
+        for side, arrived in self.found.items():
+            self._held[side].arrived = arrived.table
             rows = np.arange(ARRIVED, ARRIVED + len(arrived.times))
             slots = self._slots(side, arrived.table)
             live = np.ones(len(rows), np.bool_) if slots.live is None else slots.live
             step = front.push(side, Arrival(rows, arrived.times, live, slots.columns))
             assert step is not None
             batches[side] = step.batches[side]
-        for side in SIDES:
-            for window in self._windows[other(side)].values():
-                window.expect(batches[side])
+        self._expect(batches)
         for side in SIDES:  # a left tuple finds the right ones of earlier batches, a right one also this batch's left
-            self._probe(side, batches[side])
-            self._store(side, batches[side], found[side])
-        self._expire({side: front.floor(side) for side in SIDES})
+            yield from self._probe(side, batches[side])
+            self._held[side].store(self._share(side, batches[side]))
+        for side in SIDES:
+            self._held[side].expire(front.floor(side))
 
-    def _join_in_order(self, found: dict[Side, Arrivals]) -> None:
-        memory = self._memory
-        if memory.order is None:
-            memory.order = MergedOrder(self._spec.options.windows)
-        order = memory.order
+    def _join_in_order(self) -> Iterator[pa.Table]:
+        order = self._memory.order = self._memory.order or MergedOrder(self._spec.options.windows)
         bound = np.iinfo(np.int64).max if self._spec.bounded else self._progress.watermark
         ranks: dict[Side, Integers] = {}
         ready: dict[Side, Integers] = {}
         for side in SIDES:
-            arrived = found[side] = self._with_waiting(side, found[side])
+            arrived = self.found[side] = self._with_waiting(side, self.found[side])
             sequence = np.argsort(arrived.everybody, kind="stable")
             ranks[side] = np.empty(len(sequence), np.int64)
             ranks[side][sequence] = np.arange(len(sequence))
@@ -190,8 +167,8 @@ class _Step:
             self._wait(side, arrived, ranks[side], times[count:], count)
         positions, ranges = order.place(ready["left"], ready["right"])
         batches: dict[Side, Batch] = {}
-        for side, arrived in found.items():
-            self._tables[side] = arrived.table
+        for side, arrived in self.found.items():
+            self._held[side].arrived = arrived.table
             rank = ranks[side][arrived.place]
             rows = np.flatnonzero(rank < len(ready[side]))
             rows = rows[np.argsort(rank[rows], kind="stable")]
@@ -200,20 +177,17 @@ class _Step:
                 rows = rows[slots.live[rows]]
             at = rank[rows]
             low, high = ranges[side]
-            batches[side] = Batch(
-                rows + ARRIVED, positions[side][at], low[at], high[at], [slot[rows] for slot in slots.columns]
-            )
+            columns = [slot[rows] for slot in slots.columns]
+            batches[side] = Batch(rows + ARRIVED, positions[side][at], low[at], high[at], columns)
+        self._expect(batches)
         for side in SIDES:
-            for window in self._windows[other(side)].values():
-                window.expect(batches[side])
+            self._held[side].store(self._share(side, batches[side]))
         for side in SIDES:
-            self._store(side, batches[side], found[side])
+            yield from self._probe(side, batches[side])
         for side in SIDES:
-            self._probe(side, batches[side])
-        floors = {side: order.floor(side, bound) for side in SIDES}
-        for side in SIDES:
-            order.history[side].forget(floors[side])
-        self._expire(dict(floors))
+            floor = order.floor(side, bound)
+            order.history[side].forget(floor)
+            self._held[side].expire(floor)
 
     def _with_waiting(self, side: Side, new: Arrivals) -> Arrivals:
         """What has waited, then what is new."""
@@ -244,26 +218,42 @@ class _Step:
         kept = times, rank[rows] - ready, to_bytes(arrived.table.take(pa.array(rows))), part
         self._truth.put(_waiting(side), pickle.dumps(kept))
 
-    def _slots(self, side: Side, table: pa.Table) -> Any:
+    def _slots(self, side: Side, table: pa.Table) -> SlotValues:
         slots = self._spec.slots(side, table)
         self._decide.long_text[side] |= slots.long_text
         return slots
 
-    # -- probing ---------------------------------------------------------------------------------------------------
+    # -- sharing out and probing -----------------------------------------------------------------------------------
 
-    def _probe(self, side: Side, batch: Batch) -> None:
+    def _share(self, side: Side, batch: Batch) -> Batch:
+        """The tuples of a batch that this worker stores."""
+        part = self.found[side].part
+        if part is not None:
+            return batch.take(np.flatnonzero(part[batch.row - ARRIVED] != Part.PROBING))
+        if self._spec.routing != "broadcast":
+            return batch
+        workers = len(self._spec.workers)
+        turn = (self._number + self._memory.batches) % workers
+        return batch.slice(len(batch) * turn // workers, len(batch) * (turn + 1) // workers)
+
+    def _expect(self, batches: dict[Side, Batch]) -> None:
+        for side, batch in batches.items():
+            for window in self._held[other(side)].windows.values():
+                window.expect(batch)
+
+    def _probe(self, side: Side, batch: Batch) -> Iterator[pa.Table]:
         sink = PairSink(self._decide, left_probes=side == "left")
-        for generation, window in self._windows[other(side)].items():
+        for generation, window in self._held[other(side)].windows.items():
             for piece in self._answered(side, batch, generation).parts():
                 for _ in window.probe(Probing(piece), sink):
                     if sink.is_full:
-                        self._emit(other(side), *sink.take())
-        self._emit(other(side), *sink.take())
+                        yield from self._tables(side, *sink.take())
+        yield from self._tables(side, *sink.take())
 
     def _answered(self, side: Side, batch: Batch, generation: int) -> Batch:
         """The tuples that this worker answers for what was stored under a generation: all, but for points."""
         spec = self._spec
-        if spec.routing != "range" or len(self._windows[other(side)]) == 1 == len(self._splitters):
+        if spec.routing != "range" or len(self._held[other(side)].windows) == 1 == len(self._splitters):
             return batch
         keys = Keys(spec)
         if side != keys.point:
@@ -271,161 +261,20 @@ class _Step:
         mine = own_points(keys.points(batch.slots), self._splitters, generation, self._number)
         return batch.take(np.flatnonzero(mine) if mine is not None else np.empty(0, np.int64))
 
-    def _emit(self, stored: Side, left: list[Rows], right: list[Rows]) -> None:
-        """Put the columns of found pairs together."""
+    def _tables(self, probing: Side, left: list[Rows], right: list[Rows]) -> Iterator[pa.Table]:
+        """The columns of found pairs, put together segment by segment of the stored side."""
         if not left:
             return
         rows: dict[Side, Rows] = {"left": np.concatenate(left), "right": np.concatenate(right)}
-        for piece in self._by_segment(stored, rows[stored]):
-            columns = [column for side in SIDES for column in self._take(side, rows[side][piece], None).columns]
-            self._results.append(pa.Table.from_arrays(columns, schema=self._spec.result))
-
-    def _by_segment(self, side: Side, rows: Rows) -> Iterator[Any]:
-        firsts = [place.first for place in self._memory.segments[side]]
-        if len(firsts) < 2:
-            yield slice(None)
-            return
-        segment = np.searchsorted(firsts, rows, side="right") - 1
-        for number in range(len(firsts)):
-            chosen = np.flatnonzero(segment == number)
-            if len(chosen):
-                yield chosen
-
-    def _take(self, side: Side, rows: Rows, names: list[str] | None) -> pa.Table:
-        """Columns of some rows of one side: of this micro-batch, or of segments."""
-        if not len(rows) or rows[0] >= ARRIVED:
-            table = self._tables[side]
-            return (table if names is None else table.select(names)).take(pa.array(rows - ARRIVED))
-        pieces = []
-        order = []
-        for chosen in self._by_segment(side, rows):
-            number = int(np.searchsorted([p.first for p in self._memory.segments[side]], rows[chosen][0], "right")) - 1
-            table = self._segments[side][number].table
-            table = table if names is None else table.select(names)
-            pieces.append(table.take(pa.array(rows[chosen] - self._memory.segments[side][number].first)))
-            order.append(chosen)
-        if len(pieces) == 1:
-            return pieces[0]
-        places = np.argsort(np.concatenate(order), kind="stable")
-        return pa.concat_tables(pieces).combine_chunks().take(pa.array(places))
-
-    # -- the windows -----------------------------------------------------------------------------------------------
-
-    def _load(self, side: Side) -> None:
-        """Adopt the side's segments."""
-        places = self._memory.segments[side]
-        self._segments[side] = [self._cache.get(p.name, lambda p=p: self._rebuild(side, p)) for p in places]  # type: ignore[misc]
-        for generation in sorted({self._generation, *(place.generation for place in places)}):
-            window = self._windows[side][generation] = self._new_window(side)
-            mine = [s for s, p in zip(self._segments[side], places, strict=True) if p.generation == generation]
-            window.adopt([subwindow for segment in mine for subwindow in segment.subwindows])
-
-    def _new_window(self, side: Side) -> Window:
-        return Window(self._spec.lowered, side, self._spec.options.index, _one_after_another)
-
-    def _rebuild(self, side: Side, place: Place) -> Segment:
-        """A segment whose file is missing, from the state store."""
-        body = self._truth.get(place.name)
-        if body is None:
-            raise AssertionError(f"the state store has lost segment {place.name}")
-        table, coordinate = unpacked(body)
-        return self._build(self._new_window(side), side, table, coordinate, place.first)
-
-    def _build(self, window: Window, side: Side, table: pa.Table, coordinate: Integers, first: int) -> Segment:
-        rows = np.arange(first, first + table.num_rows)
-        slots = self._spec.slots(side, table)
-        return Segment(table, window.insert_sealed(Batch(rows, coordinate, coordinate, coordinate, slots.columns)))
-
-    def _store(self, side: Side, batch: Batch, arrived: Arrivals) -> None:
-        """Keep this worker's share of a batch as a new segment."""
-        if not len(batch):
-            return
-        arrived_row = batch.row - ARRIVED
-        if arrived.part is not None:
-            mine = np.flatnonzero(arrived.part[arrived_row] != Part.PROBING)
-        elif self._spec.routing == "broadcast":
-            workers = len(self._spec.workers)
-            turn = (self._number + self._memory.batches) % workers
-            # Tuples of one timestamp stay together: should a part of the batch be computed again for one worker only,
-            # they may come to it in another order than the others have seen.
-            firsts = batch.coordinate[len(batch) * np.arange(workers) // workers]
-            cuts = [*np.searchsorted(batch.coordinate, firsts), len(batch)]
-            mine = np.arange(cuts[turn], cuts[turn + 1])
-        else:
-            mine = np.arange(len(batch))
-        if not len(mine):
-            return
-        kept = batch.take(mine)
-        first = self._memory.next_row[side]
-        kept.row = np.arange(first, first + len(mine))
-        table = arrived.table.take(pa.array(arrived_row[mine])).combine_chunks()
-        made = self._windows[side][self._generation].insert_sealed(kept)
-        self._add(side, Segment(table, made), kept.coordinate, self._generation)
-
-    def _add(self, side: Side, segment: Segment, coordinate: Integers, generation: int) -> None:
-        memory, name, rows = self._memory, new_name(), segment.table.num_rows
-        self._truth.put(name, packed(segment.table, coordinate))
-        self._cache.put(name, segment)
-        memory.segments[side].append(Place(name, memory.next_row[side], rows, int(coordinate.max()), generation))
-        memory.next_row[side] += rows
-        self._segments[side].append(segment)
-
-    def _expire(self, floors: dict[Side, int | None]) -> None:
-        for side, floor in floors.items():
-            if floor is None:
-                continue
-            places = self._memory.segments[side]
-            kept = [place.highest >= floor for place in places]
-            self._forget([place for place, stays in zip(places, kept, strict=True) if not stays])
-            self._memory.segments[side] = [place for place, stays in zip(places, kept, strict=True) if stays]
-            self._segments[side] = [s for s, stays in zip(self._segments[side], kept, strict=True) if stays]
-
-    def _forget(self, places: Sequence[Place]) -> None:
-        for place in places:
-            self._truth.remove(place.name)
-        self._cache.drop(place.name for place in places)
-
-    def _merge_small_segments(self) -> None:
-        """Keep segments few: the youngest ones become one, while it is not much smaller than the one before it."""
-        for side in SIDES:
-            places = self._memory.segments[side]
-            largest = max(sum(place.rows for place in places) // PER_WINDOW, SMALL)
-            start = len(places) - 1
-            rows = places[start].rows if places else 0
-            while start > 0 and _belongs(places[start - 1], places[-1], rows, largest):
-                start -= 1
-                rows += places[start].rows
-            if start >= len(places) - 1:
-                continue
-            bodies = [self._truth.get(place.name) for place in places[start:]]
-            parts = [unpacked(body) for body in bodies if body is not None]
-            table = pa.concat_tables([part[0] for part in parts]).combine_chunks()
-            coordinate = np.concatenate([part[1] for part in parts])
-            generation = places[-1].generation
-            window = self._windows[side][generation]
-            merged = self._build(window, side, table, coordinate, self._memory.next_row[side])
-            self._forget(places[start:])
-            del places[start:], self._segments[side][start:]
-            self._add(side, merged, coordinate, generation)
-
-    def _figures(self, messages: Sequence[Message], found: dict[Side, Arrivals]) -> dict[str, Any]:
-        first = self._number == 0
-        memory = self._memory
-        return {
-            **{f"{side}_in": sum(m.rows for m in messages if m.side == side) if first else 0 for side in SIDES},
-            **{f"{side}_late": found[side].late_rows for side in SIDES},
-            **{f"{side}_window": sum(place.rows for place in memory.segments[side]) for side in SIDES},
-            "out": sum(table.num_rows for table in self._results),
-            "seconds": 0.0,
-        }
+        stored = other(probing)
+        for number, chosen in self._held[stored].by_segment(rows[stored]):
+            taken = {
+                probing: self._held[probing].take_arrived(rows[probing][chosen]),
+                stored: self._held[stored].take_of_segment(number, rows[stored][chosen]),
+            }
+            columns = [column for side in SIDES for column in taken[side].columns]
+            yield pa.Table.from_arrays(columns, schema=self._spec.result)
 
 
-def _belongs(place: Place, youngest: Place, rows: int, largest: int) -> bool:
-    """Whether a segment is to be merged with the younger ones behind it, which have so many rows."""
-    alike = place.generation == youngest.generation
-    return alike and place.rows < GROWTH * rows and place.rows + rows <= largest
-
-
-def _one_after_another(tasks: Sequence[Any]) -> None:
-    for task in tasks:
-        task()
+def _waiting(side: Side) -> str:
+    return f"waiting-{side}"
