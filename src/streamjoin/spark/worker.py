@@ -28,6 +28,7 @@ from ..predicate.recheck import Recheck
 from ..predicate.slots import SlotValues
 from ..store import Batch, PairSink, Probing
 from ..store.batch import Rows
+from ..store.hash import hash_keys
 from .arrivals import Arrivals, arrivals
 from .held import ARRIVED, HeldSide, Remembered, Truth
 from .messages import Message, Part, from_bytes, to_bytes
@@ -43,7 +44,6 @@ class Memory:
     """What a worker remembers from one micro-batch to the next, beside its segments' rows."""
 
     terms: dict[str, str]
-    batches: int = 0
     furthest: dict[Side, int | None] = field(default_factory=lambda: dict.fromkeys(SIDES))
     long_text: dict[Side, bool] = field(default_factory=lambda: dict.fromkeys(SIDES, False))
     held: dict[Side, Remembered] = field(default_factory=lambda: {side: Remembered() for side in SIDES})
@@ -75,7 +75,6 @@ class Worker:
             given = time.perf_counter()
             yield table
             waited += time.perf_counter() - given
-        memory.batches += 1
         self._truth.put(MEMORY, pickle.dumps(memory))
         self._cache.keep_only(place.name for side in SIDES for place in memory.held[side].segments)
         self.late = {side: step.found[side].late for side in SIDES}
@@ -95,8 +94,8 @@ def _check_terms(before: dict[str, str], now: dict[str, str]) -> None:
     for term, value in before.items():
         if now.get(term) != value:
             raise StateError(
-                f"{term}: the checkpoint was made with {value}, and the query now has {now.get(term)}; go on as before, or "
-                "start with a new checkpoint location"
+                f"{term}: the checkpoint belongs to a join with {value}, and the query now has {now.get(term)}; "
+                "give the same again, or begin with a new checkpoint location"
             )
 
 
@@ -147,7 +146,7 @@ class _Step:
         self._expect(batches)
         for side in SIDES:  # a left tuple finds the right ones of earlier batches, a right one also this batch's left
             yield from self._probe(side, batches[side])
-            self._held[side].store(self._share(side, batches[side]))
+            self._held[side].store(self._share(side, batches[side], batches[side].coordinate))
         for side in SIDES:
             self._held[side].expire(front.floor(side))
 
@@ -167,6 +166,7 @@ class _Step:
             self._wait(side, arrived, ranks[side], times[count:], count)
         positions, ranges = order.place(ready["left"], ready["right"])
         batches: dict[Side, Batch] = {}
+        times_of: dict[Side, Integers] = {}
         for side, arrived in self.found.items():
             self._held[side].arrived = arrived.table
             rank = ranks[side][arrived.place]
@@ -179,9 +179,10 @@ class _Step:
             low, high = ranges[side]
             columns = [slot[rows] for slot in slots.columns]
             batches[side] = Batch(rows + ARRIVED, positions[side][at], low[at], high[at], columns)
+            times_of[side] = ready[side][at]
         self._expect(batches)
         for side in SIDES:
-            self._held[side].store(self._share(side, batches[side]))
+            self._held[side].store(self._share(side, batches[side], times_of[side]))
         for side in SIDES:
             yield from self._probe(side, batches[side])
         for side in SIDES:
@@ -225,16 +226,19 @@ class _Step:
 
     # -- sharing out and probing -----------------------------------------------------------------------------------
 
-    def _share(self, side: Side, batch: Batch) -> Batch:
-        """The tuples of a batch that this worker stores."""
+    def _share(self, side: Side, batch: Batch, times: Integers) -> Batch:
+        """The tuples of a batch that this worker stores.
+
+        Where everybody has all tuples, what they are decides, not where they stand: should a part of the batch be
+        computed again for one worker only, they may come to it in another order than the others have seen.
+        """
         part = self.found[side].part
         if part is not None:
             return batch.take(np.flatnonzero(part[batch.row - ARRIVED] != Part.PROBING))
         if self._spec.routing != "broadcast":
             return batch
-        workers = len(self._spec.workers)
-        turn = (self._number + self._memory.batches) % workers
-        return batch.slice(len(batch) * turn // workers, len(batch) * (turn + 1) // workers)
+        owner = (hash_keys([times, *batch.slots]) >> np.uint64(32)) % np.uint64(len(self._spec.workers))
+        return batch.take(np.flatnonzero(owner == self._number))
 
     def _expect(self, batches: dict[Side, Batch]) -> None:
         for side, batch in batches.items():
