@@ -92,7 +92,7 @@ def test_schemas_of_files(tmp_path: Path) -> None:
 
 
 def test_demo_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--rows", "3K", "--seed", "7"]) == 0
+    assert main(["demo", "--embedded", "--rows", "3K", "--seed", "7"]) == 0
     out = capsys.readouterr().out
     assert "6,000 of 6,000" in out
     assert "done\n  6,000 rows in" in out
@@ -103,14 +103,14 @@ def test_demo_finds_what_join_finds(capsys: pytest.CaptureFixture[str]) -> None:
     from streamjoin.demo import ON, WINDOW
     from streamjoin.testing import trades_and_quotes
 
-    main(["demo", "--rows", "5K", "--seed", "3"])
+    main(["demo", "--embedded", "--rows", "5K", "--seed", "3"])
     pairs = streamjoin.join(*trades_and_quotes(5_000, 3), on=ON, window=WINDOW, time="ts").num_rows
     assert f"  {pairs:,} pairs" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_ctrl_c_is_quiet() -> None:
-    command = [sys.executable, "-m", "streamjoin.cli", "demo", "--rows", "3M"]
+    command = [sys.executable, "-m", "streamjoin.cli", "demo", "--embedded", "--rows", "3M"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -46,9 +46,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"streamjoin {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
 
-    demo = commands.add_parser("demo", help="join generated trades and quotes, with live figures")
-    demo.add_argument("--rows", type=_count, default=1_000_000, metavar="N", help="rows per stream (default: 1M)")
-    demo.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the generated streams")
+    demo = commands.add_parser("demo", help="join generated trades and quotes on a local Spark, with live figures")
+    demo.add_argument("--for", dest="seconds", type=_seconds, default=30.0, metavar="TIME", help="how long (30s)")
+    demo.add_argument("--rate", type=_count, default=5_000, metavar="N", help="rows per second of each stream (5K)")
+    demo.add_argument("--embedded", action="store_true", help="without Spark, in this process, as fast as it goes")
+    demo.add_argument("--rows", type=_count, default=1_000_000, metavar="N", help="embedded: rows per stream (1M)")
+    demo.add_argument("--seed", type=int, default=0, metavar="S", help="embedded: seed of the generated streams")
     demo.set_defaults(run=_demo)
 
     explain = commands.add_parser("explain", help="say how a predicate is understood and what an index can use of it")
@@ -135,9 +138,16 @@ def _seconds(text: str) -> float:
 
 
 def _demo(arguments: argparse.Namespace) -> None:
-    from .demo import run
+    if arguments.embedded:
+        from .demo import run
 
-    run(arguments.rows, arguments.seed)
+        run(arguments.rows, arguments.seed)
+        return
+    try:
+        from .spark.demo import run as run_on_spark
+    except ImportError as error:
+        raise StateError(f"demo: {error}; or see the embedded engine with --embedded") from None
+    run_on_spark(arguments.seconds, arguments.rate)
 
 
 def _explain(arguments: argparse.Namespace) -> None:

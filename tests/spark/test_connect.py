@@ -22,6 +22,7 @@ PROGRAM = """
 import json, sys
 from pyspark.sql import SparkSession
 from streamjoin.spark import stream_join
+from streamjoin.spark.progress import Progress
 
 directory, on, settings = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 builder = SparkSession.builder.remote("local[2]")
@@ -36,9 +37,12 @@ query = (
     .trigger(availableNow=True).start()
 )
 query.awaitTermination()
-figures = [progress["observedMetrics"]["streamjoin"] for progress in query.recentProgress]
+batches = [Progress.of(progress) for progress in query.recentProgress]
 print(json.dumps({
-    "kind": type(spark).__module__, "rows": spark.table("joined").count(), "in": sum(row["left_in"] for row in figures if "left_in" in row),
+    "kind": type(spark).__module__,
+    "rows": spark.table("joined").count(),
+    "in": sum(batch.left_in for batch in batches if batch is not None),
+    "out": sum(worker.out for batch in batches if batch is not None for worker in batch.workers),
 }))
 spark.stop()
 """
@@ -58,5 +62,5 @@ def test_on_a_connect_server(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.strip().splitlines()[-1])
     assert "connect" in found["kind"]
-    assert found["rows"] == expected.num_rows > 0
+    assert found["rows"] == found["out"] == expected.num_rows > 0
     assert found["in"] == 2_000

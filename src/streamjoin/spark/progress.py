@@ -48,11 +48,12 @@ class Progress:
     @classmethod
     def of(cls, progress: Mapping[str, Any], name: str = NAME) -> Progress | None:
         """The figures in a `StreamingQueryProgress`; None where no join of that name ran, as while a query waits."""
-        row = progress["observedMetrics"].get(name)
-        if row is None:
+        found = progress["observedMetrics"].get(name)
+        if found is None:
             return None
+        row = _named(found)
         fields = WorkerFigures.__dataclass_fields__
-        workers = (WorkerFigures(**{field: one[field] for field in fields}) for one in row["workers"])
+        workers = (WorkerFigures(**{field: _named(one)[field] for field in fields}) for one in row["workers"])
         return cls(
             batch=progress["batchId"],
             seconds=progress["durationMs"].get("triggerExecution", 0) / 1_000,
@@ -85,6 +86,14 @@ class Progress:
             f"{self.out:,} out ({self.per_second(self.out):,.0f}/s), {self.late:,} late; "
             f"windows {self.left_window:,} and {self.right_window:,} rows; {self.seconds:.2f} s, skew {self.skew:.2f}"
         )
+
+
+def _named(row: Any) -> Mapping[str, Any]:
+    """A row by the names of its columns; on Spark Connect it comes as its values beside its schema."""
+    values = row if isinstance(row, dict) else row.asDict()
+    if set(values) != {"values", "schema"}:
+        return values
+    return dict(zip((field["name"] for field in values["schema"]["fields"]), values["values"], strict=True))
 
 
 class BatchListener(StreamingQueryListener):
