@@ -13,16 +13,19 @@ STAMP  := $(VENV)/.installed
 LOCKER := .venv-lock
 ARGS   ?=
 
-.PHONY: help demo test check format bench wheel lock clean
+.PHONY: help demo test torture check format bench wheel lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
-demo: $(STAMP) ## Run the demo
+demo: $(STAMP) ## Run the demo: a pipeline on a local Spark, which needs Java 17
 	$(BIN)/streamjoin demo $(ARGS)
 
 test: check ## Run the checks, then all tests (ARGS="-k name" selects tests)
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+
+torture: $(STAMP) ## Run the long versions of the tests of failure and of equality on Spark
+	STREAMJOIN_TORTURE=1 $(BIN)/python -m pytest tests/spark $(ARGS)
 
 check: $(STAMP) ## Lint, formatting and types
 	$(BIN)/ruff check .
