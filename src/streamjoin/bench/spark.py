@@ -41,12 +41,20 @@ STATE_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 
 @dataclass
 class Measured:
-    """Rows per second of each micro-batch, and how many rows came out altogether."""
+    """Rows per second of each micro-batch, how many rows came out altogether, and the state store's keys and bytes after
+    each micro-batch."""
 
     name: str
     rates: list[float]
     out: int
     expected: int | None
+    state_keys: list[int]
+    state_bytes: list[int]
+
+    def last_to_first(self, values: list[Any]) -> float:
+        """The median of the last quarter of the micro-batches over that of the first."""
+        quarter = max(len(values) // 4, 1)
+        return float(np.median(values[-quarter:]) / max(np.median(values[:quarter]), 1e-9))
 
 
 class EmptyOperator(JoinProcessor):
@@ -172,7 +180,9 @@ def _measure(
     progress = [p for p in query.recentProgress if p["numInputRows"]]
     rates = [1000 * p["numInputRows"] / p["durationMs"]["triggerExecution"] for p in progress[filling:]]
     out = sum(p["observedMetrics"]["rows"]["out"] for p in progress)
-    return Measured(name, rates, out, expected)
+    operators = [p["stateOperators"][-1] for p in progress[filling:]]
+    keys, memory = ([operator[figure] for operator in operators] for figure in ("numRowsTotal", "memoryUsedBytes"))
+    return Measured(name, rates, out, expected, keys, memory)
 
 
 def _line(one: Measured) -> str:
@@ -182,12 +192,16 @@ def _line(one: Measured) -> str:
 
 def _table(found: list[Measured], window: int, rows: int) -> Table:
     table = Table(title=f"rows/s, windows of {window:,}, micro-batches of {rows:,} rows")
-    for column in ("contestant", "median (min - max)", "micro-batches", "rows out", "of nothing", "of giving back"):
+    quarters = "last / first quarter"
+    columns = "median (min - max)", "micro-batches", "rows out", "of nothing", "of giving back", quarters, "state keys"
+    for column in ("contestant", *columns):
         table.add_column(column, justify="left" if column == "contestant" else "right")
     medians = {one.name: float(np.median(one.rates)) for one in found}
     for one in found:
         mine = medians[one.name]
         spread = f"{mine:,.0f} ({min(one.rates):,.0f} - {max(one.rates):,.0f})"
         ratios = [f"{mine / medians[name]:.2f}x" for name in ("nothing", "giving back")]
-        table.add_row(one.name, spread, str(len(one.rates)), f"{one.out:,}", *ratios)
+        keys = f"{one.state_keys[0]:,} .. {one.state_keys[-1]:,}"
+        steady = f"{one.last_to_first(one.rates):.2f}"
+        table.add_row(one.name, spread, str(len(one.rates)), f"{one.out:,}", *ratios, steady, keys)
     return table
