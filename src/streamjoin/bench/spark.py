@@ -41,8 +41,8 @@ STATE_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 
 @dataclass
 class Measured:
-    """Rows per second of each micro-batch, how many rows came out altogether, and the state store's keys and bytes after
-    each micro-batch."""
+    """Rows per second of each micro-batch, how many rows came out altogether, and after each micro-batch the state
+    store's keys and bytes."""
 
     name: str
     rates: list[float]
