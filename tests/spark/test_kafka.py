@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from datetime import datetime
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from streamjoin.cli import main
 from streamjoin.testing import assert_same_rows, trades_and_quotes
 
 from .broker import Broker, connector_jars, free_ports
-from .test_job import JOIN, KAFKA_JOB, RUN, job_file
+from .test_job import JOIN, KAFKA_JOB, job_file, run_job
 
 
 def messages(table: pa.Table) -> list[str]:
@@ -31,7 +30,7 @@ def test_kafka_to_kafka(broker: Broker, tmp_path: Path) -> None:
     jars = ",".join(map(str, connector_jars()))
     file = job_file(tmp_path, f'{text}\n[spark]\nmaster = "local[2]"\nspark.jars = "{jars}"\n')
 
-    done = subprocess.run([*RUN, str(file), "--once"], capture_output=True, text=True, timeout=300, check=False)
+    done = run_job(file, "--once")
     assert (done.returncode, done.stderr) == (0, "")
     assert f" 2,000 rows in, {expected.num_rows:,} out, 0 late" in done.stdout
 
@@ -54,11 +53,11 @@ def test_no_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert """line 3: [left] servers: 'localhost' will not do; give host:port""" in capsys.readouterr().err
 
 
-def test_no_such_connector(broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_such_connector(broker: Broker, tmp_path: Path) -> None:
     text = KAFKA_JOB.replace("localhost:9092", broker.servers)
     package = "org.apache.spark:spark-sql-kafka-0-10_2.13:0.0.1"
     file = job_file(tmp_path, f'{text}\n[spark]\n"spark.jars.packages" = "{package}"\n')
-    done = subprocess.run([*RUN, str(file)], capture_output=True, text=True, timeout=300, check=False)
+    done = run_job(file)
     assert done.returncode == 2
     assert f"Maven has no {package}; name packages that it has under [spark]" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -8,6 +8,7 @@ except ImportError:
     raise ImportError("streamjoin.spark needs PySpark 4.1 or newer: pip install 'streamjoin[spark]'") from None
 
 from .join import stream_join
+from .progress import ConsoleListener, Progress
 from .session import session
 
-__all__ = ["session", "stream_join"]
+__all__ = ["ConsoleListener", "Progress", "session", "stream_join"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import __version__ as spark_version
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
@@ -29,24 +31,25 @@ KAFKA_SINK = {
 }
 """How long a broker may be silent before the query fails; Kafka's own defaults are minutes."""
 PROBE_SECONDS = 10.0
+SPARK_ERRORS = (PySparkException, Py4JError)
+"""What a call into Spark may raise."""
 
 _SYMBOL = "concat('SYM', lpad(pmod(hash(value, 'symbol'), 20), 3, '0')) AS symbol"
-_CENTS = "2000 + pmod(hash(symbol), 48000) + CAST(200 * sin(unix_millis(ts) / 500000) AS int)"
+_CENTS = "2000 + pmod(hash(symbol), 48000) + pmod(hash(value, 'cents'), 201) AS cents"
 _GENERATED = {
-    "rate": (["timestamp", "value"],),
-    "trades": (
+    "rate": [["timestamp", "value"]],
+    "trades": [
         ["timestamp AS ts", "value", _SYMBOL],
-        ["ts", "symbol", f"({_CENTS} - 3 + pmod(hash(value, 'price'), 7)) / 100 AS price"],
-    ),
-    "quotes": (
+        ["ts", "symbol", _CENTS],
+        ["ts", "symbol", "cents / 100 AS price"],
+    ],
+    "quotes": [
         ["timestamp AS ts", "-1 - value AS value", _SYMBOL],
-        [
-            "ts", "symbol", f"({_CENTS} - 1 - pmod(hash(value, 'bid'), 3)) / 100 AS bid",
-            f"({_CENTS} + 1 + pmod(hash(value, 'ask'), 3)) / 100 AS ask",
-        ],
-    ),
-}  # fmt: skip
-"""What generators make of Spark's rate source, in steps: prices in whole cents, around a price for each symbol."""
+        ["ts", "symbol", "1 + pmod(hash(value, 'spread'), 3) AS spread", _CENTS],
+        ["ts", "symbol", "(cents - spread) / 100 AS bid", "(cents + spread) / 100 AS ask"],
+    ],
+}
+"""What generators make of Spark's rate source, in steps: whole cents around a price for each symbol."""
 
 
 def kafka_package(settings: dict[str, Any]) -> dict[str, str]:
@@ -148,10 +151,11 @@ def _options(reader_or_writer: Any, table: dict[str, Any]) -> Any:
     return reader_or_writer
 
 
-def _analysed(job: Job, name: str, key: str, build: Any) -> Any:
+def _analysed(job: Job, name: str, key: str, build: Callable[[], Any]) -> Any:
+    """What `build` makes; where Spark refuses, that key of the job is to blame."""
     try:
         return build()
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         raise job.error(name, key, first_line(error)) from None
 
 

@@ -13,11 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from pyspark.errors import PySparkException
 from rich.console import Console
 
 from ..errors import ArgumentError, StateError, StreamJoinError
-from .connectors import check_brokers, first_line, kafka_package, read_source, write_sink
+from .connectors import SPARK_ERRORS, check_brokers, first_line, kafka_package, read_source, write_sink
 from .jobfile import JOIN, Job
 from .join import stream_join
 from .session import SHUFFLE, session
@@ -64,7 +63,7 @@ def start(job: Job, spark: Any, *, once: bool = False) -> Any:
         writer = writer.trigger(processingTime=f"{job.every_ms} milliseconds")
     try:
         return writer.start()
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         raise job.error("sink", None, first_line(error)) from None
 
 
@@ -87,7 +86,7 @@ class _Failed(StateError):
 
 
 def _open_session(job: Job, log: IO[bytes]) -> Any:
-    settings = {"spark.ui.showConsoleProgress": "false", **job.spark}
+    settings = {key: str(value).lower() if isinstance(value, bool) else value for key, value in job.spark.items()}
     master = settings.pop("master", "local[*]")
     if "partitions" in job.join:
         settings.setdefault(SHUFFLE, job.join["partitions"])
@@ -98,7 +97,7 @@ def _open_session(job: Job, log: IO[bytes]) -> Any:
     try:
         with _stderr_to(log):
             return session(master, job.name, **settings)
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         log.seek(0)
         text = log.read().decode(errors="replace")
         missing = re.search(r"unresolved dependency: ([^\]\n]+)", text)
@@ -108,9 +107,7 @@ def _open_session(job: Job, log: IO[bytes]) -> Any:
                 '; name packages that it has under [spark], as in "spark.jars.packages" = "group:name:version"'
             ) from None
         said = re.findall(r"^(?:Exception in thread|Error:|.*Error: ).*", text, re.MULTILINE)
-        raise _Failed(f"{job.path}: Spark did not start: {said[0] if said else first_line(error)}") from None
-    except Exception as error:  # what py4j raises for settings that Java refuses
-        raise _Failed(f"{job.path}: Spark did not start: {_cause(str(error))}") from None
+        raise _Failed(f"{job.path}: Spark did not start: {said[0] if said else _cause(str(error))}") from None
 
 
 @contextlib.contextmanager

@@ -34,14 +34,19 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
+def _is_setting(value: Any) -> bool:
+    return isinstance(value, str | int | float)
+
+
 def _is_settings(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(one, str | int | float | bool) for one in value.values())
+    return isinstance(value, dict) and all(map(_is_setting, value.values()))
 
 
 TEXT = Kind("a text in quotes", _is_text)
 TEXTS = Kind("a text in quotes, or a list of them", _is_texts)
 COUNT = Kind("a whole number, 1 or more", _is_count)
-SETTINGS = Kind("a table of texts and numbers", _is_settings)
+SETTING = Kind("a text in quotes, a number, true or false", _is_setting)
+SETTINGS = Kind("a table of texts, numbers, true and false", _is_settings)
 ANY = Kind("", lambda value: True)
 
 Keys = Mapping[str, Kind]
@@ -60,9 +65,10 @@ SINKS: Mapping[str, Keys] = {
 }
 ANY_SOURCE: Keys = {"format": TEXT, "columns": TEXTS, "where": TEXT, "options": SETTINGS}
 ANY_SINK: Keys = {"format": TEXT, "checkpoint": TEXT, "options": SETTINGS}
-JOIN: Keys = dict.fromkeys(
-    ("on", "window", "time", "lateness", "partitions", "routing", "index", "aliases", "late"), ANY
-)
+JOIN: Keys = {
+    **dict.fromkeys(("on", "window", "time", "lateness", "routing", "index", "aliases", "late"), ANY),
+    "partitions": COUNT,
+}
 REQUIRED = ("format", "servers", "topic", "schema", "path")
 TABLES = ("left", "right", "join", "sink", "spark", "trigger")
 
@@ -91,8 +97,7 @@ class Job:
         self.sink: dict[str, Any] = self._sink(tables["sink"])
         trigger = self._checked("trigger", tables.get("trigger", {}), {"every": TEXT})
         self.every_ms = self._milliseconds(trigger["every"]) if "every" in trigger else 0
-        spark = _flat(tables.get("spark", {}))
-        self.spark: dict[str, Any] = self._checked("spark", spark, {"master": TEXT, **dict.fromkeys(spark, ANY)})
+        self.spark: dict[str, Any] = self._settings(_flat(tables.get("spark", {})))
 
     @property
     def name(self) -> str:
@@ -104,7 +109,7 @@ class Job:
 
     def place(self, path: str) -> str:
         """A path of the file as an absolute one; addresses such as s3a://bucket/key stay."""
-        return path if "://" in path else str((self.path.parent / path).absolute())
+        return path if re.match(r"[a-z][a-z0-9+.-]*:/", path) else str((self.path.parent / path).absolute())
 
     def error(self, table: str | None, key: str | None, message: str) -> ArgumentError:
         """An error that names the file, the key, and its line (or else the table's); `window[0]` is in `window`."""
@@ -149,6 +154,11 @@ class Job:
             if key not in table:
                 raise self.error(name, None, f"{key} is missing")
         return table
+
+    def _settings(self, table: dict[str, Any]) -> dict[str, Any]:
+        """Spark's own settings are taken as they are, if they are some."""
+        keys = {key: SETTING for key in table if key.startswith("spark.")}
+        return self._checked("spark", table, {"master": TEXT, **keys, "spark.*": SETTING})
 
     def _milliseconds(self, every: str) -> int:
         try:

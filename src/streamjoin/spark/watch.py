@@ -17,8 +17,8 @@ from rich.table import Table
 from .progress import BatchListener, Progress
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-LOOK_SECONDS = 1.0
-"""How often to look whether the query still runs, should its end not be reported."""
+LOOK_SECONDS, REPORT_SECONDS = 1.0, 30.0
+"""How often to look whether the query still runs, and how long the report of its end may then take."""
 
 
 class Ended:
@@ -89,7 +89,7 @@ def watch(spark: Any, screen: Screen, seconds: float | None) -> Iterator[Callabl
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-        screen.close(how)
+        screen.close("failed" if query.exception() else how)
         return stopped_by
 
     try:
@@ -102,12 +102,16 @@ def _follow(query: Any, feed: Any, screen: Screen, seconds: float | None) -> tup
     """Show what comes until the query has ended or is to be stopped; then stop it and show the rest."""
     deadline = None if seconds is None else time.monotonic() + seconds
     how, stopped_by = "done", None
+    heard_at = time.monotonic()
     while True:
         left = LOOK_SECONDS if deadline is None else deadline - time.monotonic()
-        try:
+        item = None
+        with contextlib.suppress(queue.Empty):
             item = feed.get(timeout=max(0.0, min(LOOK_SECONDS, left)))
-        except queue.Empty:
-            item = None if query.isActive else Ended()
+        if item is not None or query.isActive:
+            heard_at = time.monotonic()
+        elif time.monotonic() - heard_at > REPORT_SECONDS:
+            item = Ended()
         if isinstance(item, Ended):
             return how, stopped_by
         if isinstance(item, Progress):
