@@ -1,7 +1,9 @@
-"""One Spark session for all tests of a process, and a Kafka broker for those that ask for it."""
+"""One Spark session for all tests of a process, a Kafka broker for those that ask for it, and random choices."""
 
 from __future__ import annotations
 
+import os
+import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from .broker import Broker
+from .pipeline import TORTURE
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +28,14 @@ def spark(java: None) -> Iterator[Any]:
     running = session("local[2]", "tests")
     yield running
     running.stop()
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> random.Random:
+    """The same choices every time; other ones under STREAMJOIN_TORTURE=1, which STREAMJOIN_SEED repeats."""
+    seed = int(os.environ.get("STREAMJOIN_SEED", random.randrange(2**32) if TORTURE else 1))
+    print(f"STREAMJOIN_SEED={seed}")
+    return random.Random(f"{seed} {request.node.name}")
 
 
 @pytest.fixture(scope="session")

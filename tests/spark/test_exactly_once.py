@@ -48,13 +48,6 @@ PATIENCE = 180
 """Seconds without any event after which something must be wrong."""
 
 
-@pytest.fixture
-def rng() -> random.Random:
-    seed = int(os.environ.get("STREAMJOIN_SEED", random.randrange(2**32) if TORTURE else 1))
-    print(f"STREAMJOIN_SEED={seed}")
-    return random.Random(seed)
-
-
 class Program:
     """A process, and with it all that it starts: they are one session of the operating system."""
 

@@ -1,0 +1,301 @@
+"""On real Spark the join gives the pairs of `join` on the same rows, however they are cut, dealt out and routed.
+
+STREAMJOIN_TORTURE=1 runs many more rounds; STREAMJOIN_SEED=<number> repeats a run's choices.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streamjoin as sj
+from conformance.predicates import Writer, values
+from streamjoin.predicate import plan_for
+from streamjoin.predicate.expr import SIDES
+from streamjoin.spark import stream_join
+from streamjoin.testing import assert_same_rows
+
+from .pipeline import TORTURE, read, write_files
+from .simulated import cut, dealt
+
+TYPES = {
+    "tiny": pa.int8(), "small": pa.int16(), "int": pa.int32(), "big": pa.int64(), "single": pa.float32(),
+    "double": pa.float64(), "cents": pa.decimal128(12, 3), "huge": pa.decimal128(38, 10), "flag": pa.bool_(),
+    "day": pa.date32(), "at": pa.timestamp("us", "UTC"), "local": pa.timestamp("us"), "text": pa.string(),
+}  # fmt: skip
+"""What predicates may read; `stream` adds columns that only travel along."""
+BANDS = [
+    "l.int BETWEEN r.int - 1 AND r.int + 1",
+    "l.big BETWEEN r.big - 1 AND r.big + 1",
+    "l.double BETWEEN r.double - 0.5 AND r.double + 0.5",
+    "l.day BETWEEN r.day AND r.day + 1",
+    "l.text <= r.text",
+    "l.at BETWEEN r.at - INTERVAL 1 SECOND AND r.at",
+    "l.cents <= r.cents",
+]
+TIME_WINDOWS = [(sj.TimeWindow(30), sj.TimeWindow(30)), (sj.TimeWindow(5), sj.TimeWindow(80))]
+OTHER_WINDOWS = [(25, 40), (10, sj.TimeWindow(25)), (sj.TimeWindow(9), 15)]
+FAR = 10**6
+
+
+def stream(rng: random.Random, rows: int, *, disorder: int = 0, ties: bool = False) -> pa.Table:
+    """Rows of all types with hard values, at most `disorder` behind the furthest before them."""
+    times = np.cumsum([rng.randrange(1, 4) for _ in range(rows)], dtype=np.int64) // (3 if ties else 1)
+    order = np.argsort(times + np.array([rng.randrange(disorder + 1) for _ in range(rows)]), kind="stable")
+    travelling = {
+        "raw": pa.array([rng.choice([None, b"", b"\0\xff", bytes(100)]) for _ in range(rows)], pa.binary()),
+        "list": pa.array([rng.choice([None, [], [1, None, 3]]) for _ in range(rows)], pa.list_(pa.int16())),
+        "pair": pa.array(
+            [rng.choice([None, {"a": None, "b": "b"}, {"a": 1, "b": None}]) for _ in range(rows)],
+            pa.struct([("a", pa.int32()), ("b", pa.string())]),
+        ),
+        "map": pa.array([rng.choice([None, [], [("a", 1), ("b", None)]]) for _ in range(rows)],
+                        pa.map_(pa.string(), pa.int64())),
+    }  # fmt: skip
+    columns = {name: values(rng, type_, rows) for name, type_ in TYPES.items()}
+    return pa.table({"ts": times[order], "id": range(rows), **columns, **travelling})
+
+
+def far_row(table: pa.Table) -> pa.Table:
+    """A row so late that all others are ready, with nothing in it that matches."""
+    return pa.table([pa.array([FAR]), *(pa.nulls(1, field.type) for field in list(table.schema)[1:])], table.schema)
+
+
+def predicate(rng: random.Random, routing: str) -> str:
+    """A random one that this routing allows and that matches nothing in a row of NULLs."""
+    while True:
+        written = Writer(rng, TYPES, TYPES).predicate()
+        if routing == "hash":
+            keys = rng.sample(sorted(TYPES), rng.choice([1, 1, 2]))
+            written = " AND ".join([*(f"l.{key} = r.{key}" for key in keys), *rng.choice([[], [f"({written})"]])])
+        elif routing == "range":
+            written = " AND ".join([rng.choice(BANDS), *rng.choice([[], [f"({written})"]])])
+        on = f"({written}) AND l.id >= 0 AND r.id >= 0"
+        try:
+            plan_for(on, *(pa.schema([("id", pa.int64()), *TYPES.items()]) for _ in SIDES))
+        except sj.PredicateError:
+            continue
+        return on
+
+
+def random_join(rng: random.Random, routing: str, disorder: int) -> tuple[str, Any, list[pa.Table], pa.Table]:
+    """A predicate, windows, two streams and their join, which is not empty."""
+    while True:
+        on, window = predicate(rng, routing), rng.choice([*TIME_WINDOWS, *OTHER_WINDOWS])
+        tables = [stream(rng, rng.choice([20, 120]), disorder=disorder, ties=window in TIME_WINDOWS) for _ in SIDES]
+        want = sj.join(*tables, on=on, window=window, time="ts")
+        if want.num_rows:
+            return on, window, tables, want
+
+
+def streamed(
+    spark: Any, directory: Path, left: list[list[pa.Table]], right: list[list[pa.Table]], **arguments: Any
+) -> tuple[pa.Table, list[Any]]:
+    """The result and the progress of a query over micro-batches, each given as the tables of its partitions."""
+    for side, batches in zip(SIDES, (left, right), strict=True):
+        write_files(directory / side, batches)
+    streams = [read(spark, directory / side, len(left[0])) for side in SIDES]
+    joined = stream_join(*streams, time="ts", cache_dir=str(directory / "cache"), **arguments)
+    name = f"out_{random.getrandbits(64)}"
+    writer = joined.writeStream.format("memory").queryName(name).trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(directory / "checkpoint")).start()
+    query.awaitTermination()
+    found = spark.table(name).toArrow()
+    spark.catalog.dropTempView(name)
+    return found, query.recentProgress
+
+
+def frames(spark: Any, directory: Path, tables: list[pa.Table]) -> list[Any]:
+    """The tables as DataFrames of two partitions each, with the types that they have as files."""
+    for side, table in zip(SIDES, tables, strict=True):
+        write_files(directory / side, [[table.slice(0, table.num_rows // 2), table.slice(table.num_rows // 2)]])
+    return [spark.read.parquet(str(directory / side)) for side in SIDES]
+
+
+def check(found: pa.Table, want: pa.Table, context: Any) -> None:
+    assert_same_rows(found.cast(want.schema), want, context=context)
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 5])
+@pytest.mark.parametrize("routing", ["broadcast", "hash", "range"])
+def test_streams(spark: Any, routing: str, partitions: int, tmp_path: Path, rng: random.Random) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", partitions)
+    for number in range(10 if TORTURE else 1):
+        disorder, batches, files = rng.choice([0, 5, 40]), rng.choice([1, 2, 3]), rng.choice([1, 2, 3])
+        on, window, tables, want = random_join(rng, routing, disorder)
+        cuts = [[dealt(rng, piece, files) for piece in cut(rng, table, batches)] for table in tables]
+        for table, pieces in zip(tables, cuts, strict=True):
+            pieces.append([far_row(table), *[table.slice(table.num_rows)] * (files - 1)])
+        found, _ = streamed(
+            spark, tmp_path / str(number), *cuts, on=on, window=window, lateness=disorder, routing=routing
+        )
+        check(found, want, (on, window, disorder, batches, files))
+
+
+@pytest.mark.parametrize("routing", ["broadcast", "hash", "range"])
+def test_tables(spark: Any, routing: str, tmp_path: Path, rng: random.Random) -> None:
+    """DataFrames that are no streams: they end, so every row is ready."""
+    spark.conf.set("spark.sql.shuffle.partitions", 3)
+    for number in range(20 if TORTURE else 1):
+        on, window, tables, want = random_join(rng, routing, disorder=30)
+        left, right = frames(spark, tmp_path / str(number), tables)
+        joined = stream_join(left, right, on=on, window=window, time="ts", routing=routing)
+        check(joined.toArrow(), want, (on, window))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [[key] for key in TYPES] if TORTURE else [["text", "day"], ["cents", "flag"], ["at", "tiny"], ["double", "huge"]],
+)
+def test_keys_of_all_types(spark: Any, keys: list[str], tmp_path: Path, rng: random.Random) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", 2)
+    tables = [stream(rng, 200) for _ in SIDES]
+    arguments = dict(on=" AND ".join(f"l.{key} = r.{key}" for key in keys), window=sj.TimeWindow(100), time="ts")
+    joined = stream_join(*frames(spark, tmp_path, tables), routing="hash", **arguments)
+    check(joined.toArrow(), sj.join(*tables, **arguments), keys)
+
+
+@pytest.mark.parametrize("type_", [pa.int32(), pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")], ids=str)
+def test_times_of_all_types(spark: Any, type_: pa.DataType, tmp_path: Path, rng: random.Random) -> None:
+    """Also where the session's time zone is not UTC."""
+    spark.conf.set("spark.sql.shuffle.partitions", 2)
+    whole = pa.int64() if pa.types.is_timestamp(type_) else pa.int32()
+    columns = [pa.array([rng.randrange(300) for _ in range(60)], whole).cast(type_) for _ in SIDES]
+    tables = [pa.table({"ts": column, "id": range(60)}) for column in columns]
+    arguments = dict(on="l.id <> r.id", window=sj.TimeWindow(20), time="ts")
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        found = stream_join(*frames(spark, tmp_path, tables), **arguments).toArrow()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    check(found, sj.join(*tables, **arguments), type_)
+
+
+@pytest.mark.parametrize("routing", ["broadcast", "hash", "range"])
+def test_late_rows(spark: Any, routing: str, tmp_path: Path, rng: random.Random) -> None:
+    """They are counted and, on request, kept; all others are joined."""
+    spark.conf.set("spark.sql.shuffle.partitions", 2)
+    on, window, lateness = "l.tiny = r.tiny AND l.int BETWEEN r.int - 2 AND r.int + 2", sj.TimeWindow(40), 10
+    batches = [[piece for piece in cut(rng, stream(rng, 200, disorder=60, ties=True), 4) if piece.num_rows]
+               for _ in SIDES]  # fmt: skip
+    parts = [[dealt(rng, piece, 2) for piece in pieces] for pieces in batches]
+    arguments = dict(on=on, window=window, lateness=lateness, late="keep")
+    found, progress = streamed(spark, tmp_path, *parts, routing=routing, name="figures", **arguments)
+
+    with sj.WindowJoin(batches[0][0].schema, batches[1][0].schema, time="ts", **arguments) as join:
+        for left, right in zip(*batches, strict=True):
+            join.push_left(left)
+            join.push_right(right)
+        want = join.finish()
+        late = join.late()
+    check(found.filter(pa.compute.is_null(found["late"])).drop_columns("late"), want, "pairs")
+    for side, rows in zip(SIDES, late, strict=True):
+        names = want.column_names[: rows.num_columns] if side == "left" else want.column_names[-rows.num_columns :]
+        kept = found.filter(pa.compute.equal(found["late"], side)).select(names).rename_columns(rows.column_names)
+        assert rows.num_rows
+        check(kept, rows, side)
+        figures = [step["observedMetrics"]["figures"] for step in progress if step["numInputRows"]]
+        assert sum(step[f"{side}_late"] for step in figures) == rows.num_rows
+        assert sum(step[f"{side}_in"] for step in figures) == 200
+    assert sum(step["out"] for step in figures) == want.num_rows
+
+
+@pytest.mark.parametrize("window", [sj.TimeWindow(100), 40], ids=["time", "count"])
+def test_state_stays_flat(spark: Any, window: Any, tmp_path: Path, rng: random.Random) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", 1)
+    batches, rows = 32 if TORTURE else 12, 20
+    times = [
+        pa.table({"ts": np.arange(n * rows, (n + 1) * rows) * 3, "k": np.arange(rows) % 7}) for n in range(batches)
+    ]
+    steps = [[table] for table in times]
+    found, progress = streamed(spark, tmp_path, steps, steps, on="l.k = r.k", window=window)
+    stream = pa.concat_tables(times)
+    assert found.num_rows >= 0.9 * sj.join(stream, stream, on="l.k = r.k", window=window, time="ts").num_rows
+    stored = [step["stateOperators"][0]["numRowsTotal"] for step in progress]
+    assert len(stored) >= batches
+    assert max(stored[batches // 2 :]) <= max(stored[: batches // 2]), stored
+    kept = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert len(kept) <= max(stored), kept
+
+
+def test_wrong_arguments(spark: Any, tmp_path: Path) -> None:
+    """Each is refused at the call, and the message names the argument and what would do."""
+    spark.conf.set("spark.sql.shuffle.partitions", 2)
+    table = spark.createDataFrame(pa.table({"ts": [1, 2], "k": [1, 2], "x": [0.5, 1.5]}))
+    table.write.parquet(str(tmp_path / "files"))
+    files = spark.readStream.schema(table.schema).parquet(str(tmp_path / "files"))
+    good = dict(on="l.k = r.k", window=sj.TimeWindow(5), time="ts")
+    for wrong, kind, says in [
+        (dict(on="l.nothing = r.k"), sj.PredicateError, r"nothing.*ts, k, x"),
+        (dict(on="l.k ="), sj.PredicateError, "on"),
+        (dict(time="when"), sj.ArgumentError, r"time.*when.*ts"),
+        (dict(time="x"), sj.ArgumentError, r"time.*x"),
+        (dict(time=None), sj.ArgumentError, "time"),
+        (dict(window="5 minutes"), sj.ArgumentError, "window"),
+        (dict(window=0), sj.ArgumentError, "window"),
+        (dict(lateness=-1), sj.ArgumentError, "lateness"),
+        (dict(routing="nowhere"), sj.ArgumentError, r"routing.*nowhere.*broadcast"),
+        (dict(routing="hash", on="l.k < r.k"), sj.ArgumentError, r"routing.*equality"),
+        (dict(routing="range", on="l.k <> r.k"), sj.ArgumentError, r"routing.*band"),
+        (dict(partitions=3), sj.ArgumentError, r"partitions: 3 .*spark.sql.shuffle.partitions"),
+        (dict(partitions=0), sj.ArgumentError, "partitions: 0"),
+        (dict(how="left"), sj.ArgumentError, r"how: 'left'"),
+        (dict(how="sideways"), sj.ArgumentError, r"how: 'sideways'"),
+        (dict(late="often"), sj.ArgumentError, "late"),
+        (dict(index="card"), sj.ArgumentError, "index"),
+    ]:
+        with pytest.raises(kind, match=f"(?s){says}"):
+            stream_join(table, table, **{**good, **wrong})
+    with pytest.raises(sj.ArgumentError, match="right: the left DataFrame is a stream and this one is not"):
+        stream_join(files, table, **good)
+    with pytest.raises(sj.ArgumentError, match="left: the right DataFrame is a stream and this one is not"):
+        stream_join(table, files, **good)
+    with pytest.raises(sj.ArgumentError, match="right: DataStreamWriter is not a Spark DataFrame"):
+        stream_join(files, files.writeStream, **good)
+    with pytest.raises(sj.SchemaError, match="left: there are several columns 'k'"):
+        stream_join(table.select("*", "k"), table, **good)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "false"),
+        (
+            "spark.sql.streaming.stateStore.providerClass",
+            "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+        ),
+    ],
+)
+def test_wrong_settings(spark: Any, setting: str, value: str, tmp_path: Path) -> None:
+    frame = spark.createDataFrame(pa.table({"ts": [1, 2]}))
+    frame.write.parquet(str(tmp_path / "files"))
+    files = spark.readStream.schema(frame.schema).parquet(str(tmp_path / "files"))
+    good = spark.conf.get(setting)
+    spark.conf.set(setting, value)
+    try:
+        with pytest.raises(sj.ArgumentError, match=f'spark.conf.set."{setting}", "{good}"'):
+            stream_join(files, files, on="TRUE", window=1, time="ts")
+    finally:
+        spark.conf.set(setting, good)
+
+
+def test_output_modes(spark: Any, tmp_path: Path) -> None:
+    """Append and update say the same of rows that never change; there is no complete result to write."""
+    from pyspark.errors import AnalysisException
+
+    spark.conf.set("spark.sql.shuffle.partitions", 2)
+    table = pa.table({"ts": range(20), "id": range(20)})
+    write_files(tmp_path / "files", [[table]])
+    files = read(spark, tmp_path / "files", 1)
+    joined = stream_join(files, files, on="l.id = r.id", window=sj.TimeWindow(1), time="ts")
+    writer = joined.writeStream.format("memory")
+    with pytest.raises(AnalysisException, match=r"(?i)complete"):
+        writer.queryName("complete").outputMode("complete").start()
+    writer.queryName("updates").outputMode("update").trigger(availableNow=True).start().awaitTermination()
+    assert_same_rows(spark.table("updates").select("id").toArrow(), table.select(["id"]))
