@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -147,6 +148,18 @@ def test_late_rows_are_counted_once_and_kept(tmp_path: Path) -> None:
             expected = table.filter(pa.compute.less(table["ts"], most - 10))
             assert_same_rows(late[side], expected, context=(routing, side))
             assert sum(figures[f"{side}_late"] for figures in run.figures) == expected.num_rows
+
+
+def test_a_checkpoint_of_another_join_is_refused(tmp_path: Path) -> None:
+    table = stream(random.Random(0), 10, 0)
+    spec = make_spec(table.schema, table.schema, on="l.k = r.k", window=5, time="ts", workers=2, cache=str(tmp_path))
+    run = Simulated(replace(spec, terms={"on": "l.k = r.k", "partitions": "2"}))
+    run.step([table], [table])
+    run.spec = replace(spec, terms={"on": "l.k = r.k", "partitions": "3"})
+    with pytest.raises(
+        sj.StateError, match="partitions: the checkpoint belongs to a join with 2, and the query now has 3"
+    ):
+        run.step([table], [table])
 
 
 def test_state_is_released(tmp_path: Path) -> None:
