@@ -248,6 +248,27 @@ def test_for_some_time(tmp_path: Path, java: None) -> None:
     assert done.stdout.splitlines()[-1].startswith("stopped: ")
 
 
+@pytest.mark.parametrize(
+    ("before", "environment", "message"),
+    [
+        ("sys.modules['pyspark'] = None", {}, "streamjoin.spark needs PySpark 4.1 or newer: pip install"),
+        ("", {"PATH": "", "JAVA_HOME": ""}, "Spark needs Java 17 or newer, and there is no java on the PATH"),
+    ],
+)
+def test_what_must_be_installed(before: str, environment: dict[str, str], message: str, tmp_path: Path) -> None:
+    file = job_file(tmp_path)
+    program = (
+        f"import sys; {before}\nfrom streamjoin.cli import main\nsys.exit(main(['run', {str(file)!r}, '--quiet']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **environment},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"streamjoin: {message}")
+    assert done.stderr.count("\n") == 1
+
+
 def test_connector_package() -> None:
     from pyspark import __version__ as version
 
