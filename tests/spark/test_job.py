@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from rich.console import Console
 
 import streamjoin as sj
 from streamjoin.cli import main
@@ -21,6 +22,7 @@ from streamjoin.spark import ConsoleListener, Progress
 from streamjoin.spark.connectors import kafka_package
 from streamjoin.spark.job import start
 from streamjoin.spark.jobfile import Job
+from streamjoin.spark.watch import Screen, watch
 from streamjoin.testing import assert_same_rows, trades_and_quotes
 
 ROOT = Path(__file__).parents[2]
@@ -242,10 +244,12 @@ def test_signals_stop_it_cleanly(number: int, status: int, java: None) -> None:
         assert process.stderr.read() == ""
 
 
-def test_for_some_time(tmp_path: Path, java: None) -> None:
-    done = run_job(job_file(tmp_path, GENERATED_JOB.read_text()), "--for", "10ms")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1].startswith("stopped: ")
+def test_for_some_time(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with watch(spark, Screen(Console(), "job"), seconds=0.01) as until_the_end:
+        query = start(Job(GENERATED_JOB), spark)
+        assert until_the_end(query) is None
+    assert not query.isActive
+    assert capsys.readouterr().out.splitlines()[-1].startswith("stopped: ")
 
 
 @pytest.mark.parametrize(

@@ -142,9 +142,8 @@ class Job:
         keys = {**formats[chosen], **always}
         return self._checked(name, table, keys, [key for key in REQUIRED if key in keys])
 
-    def _checked(
-        self, name: str, table: dict[str, Any], keys: Keys, required: Iterable[str] = ()
-    ) -> dict[str, Any]:  # fmt: skip
+    def _checked(self, name: str, table: dict[str, Any], keys: Keys, required: Iterable[str] = ()) -> dict[str, Any]:
+        """The table, if its keys are known, their values fit, and the required ones are there."""
         for key, value in table.items():
             if key not in keys:
                 raise self.error(name, key, f"there is no such key here{_meant(key, keys)}; {_choose(sorted(keys))}")
