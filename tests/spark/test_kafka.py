@@ -14,7 +14,7 @@ from streamjoin.cli import main
 from streamjoin.testing import assert_same_rows, trades_and_quotes
 
 from .broker import Broker, connector_jars, free_ports
-from .test_job import JOIN, KAFKA_JOB, job_file, run_job
+from .test_job import JOIN, KAFKA_JOB, ROOT, job_file, run_job
 
 
 def messages(table: pa.Table) -> list[str]:
@@ -38,6 +38,10 @@ def test_kafka_to_kafka(broker: Broker, tmp_path: Path) -> None:
     for row in found:
         row.update({name: datetime.fromisoformat(row[name]) for name in ("ts", "ts_right")})
     assert_same_rows(pa.Table.from_pylist(found, expected.schema), expected)
+
+
+def test_the_job_of_the_readme_is_the_one_that_is_tested() -> None:
+    assert KAFKA_JOB in (ROOT / "README.md").read_text()
 
 
 def test_no_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
