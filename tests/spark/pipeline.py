@@ -88,8 +88,10 @@ def start(spark: Any, directory: Path, join: str, routing: str, files: int = 2) 
 
 def read(spark: Any, directory: Path, files: int) -> Any:
     """A stream of the directory's files, so many per micro-batch, each of them a partition."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
     spark.conf.set("spark.sql.files.minPartitionNum", files)
-    schema = spark.read.parquet(str(directory)).schema
+    schema = from_arrow_schema(pq.read_schema(min(directory.iterdir())), prefer_timestamp_ntz=True)
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", files).parquet(str(directory))
 
 
