@@ -15,6 +15,12 @@ class GrowingArray:
         self._buffer: Integers = np.empty(64, np.int64)
         self._begin = self._end = 0
 
+    def __getstate__(self) -> Integers:
+        return self.view.copy()
+
+    def __setstate__(self, content: Integers) -> None:
+        self._buffer, self._begin, self._end = content, 0, len(content)
+
     def __len__(self) -> int:
         return self._end - self._begin
 

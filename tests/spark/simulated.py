@@ -43,7 +43,7 @@ def make_spec(
     )  # fmt: skip
     return JoinSpec(
         lowered, {"left": left, "right": right}, result_schema(left, right, "inner"), checked,
-        tuple(range(workers)), routing, bounded, range_key(lowered), cache_directory=cache,
+        tuple(range(workers)), routing, bounded, range_key(lowered), on=str(on), cache_directory=cache,
     )  # fmt: skip
 
 

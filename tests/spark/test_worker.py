@@ -16,6 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamjoin as sj
+from streamjoin.spark.messages import Message
+from streamjoin.spark.pack import Pack
+from streamjoin.spark.ranges import Router
 from streamjoin.spark.segments import Cache
 from streamjoin.testing import assert_same_rows
 
@@ -60,6 +63,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamjoin.spark.held.SMALL", 8)
     monkeypatch.setattr("streamjoin.spark.ranges.ENOUGH", 1)
     monkeypatch.setattr("streamjoin.spark.ranges.UNEVEN", 1.01)
+    monkeypatch.setattr("streamjoin.spark.ranges.BETTER", 1.0)
     monkeypatch.setattr("streamjoin.store.ordered.TAIL", 4)
     monkeypatch.setattr("streamjoin.store.advice.FEW_COMPARISONS", 16)
 
@@ -150,16 +154,78 @@ def test_late_rows_are_counted_once_and_kept(tmp_path: Path) -> None:
             assert sum(figures[f"{side}_late"] for figures in run.figures) == expected.num_rows
 
 
-def test_a_checkpoint_of_another_join_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"workers": (0, 2)}, r"partitions: the checkpoint belongs to a join with 2 workers \(0, 1\)"),
+        ({"routing": "hash"}, "routing: the checkpoint belongs to a join with broadcast, and the query now has hash"),
+        ({"on": "l.k > r.k"}, "on: the checkpoint belongs to a join with l.k = r.k"),
+    ],
+)
+def test_a_checkpoint_of_another_join_is_refused(change: dict, message: str, tmp_path: Path) -> None:
     table = stream(random.Random(0), 10, 0)
     spec = make_spec(table.schema, table.schema, on="l.k = r.k", window=5, time="ts", workers=2, cache=str(tmp_path))
-    run = Simulated(replace(spec, terms={"on": "l.k = r.k", "partitions": "2"}))
+    run = Simulated(spec)
     run.step([table], [table])
-    run.spec = replace(spec, terms={"on": "l.k = r.k", "partitions": "3"})
-    with pytest.raises(
-        sj.StateError, match="partitions: the checkpoint belongs to a join with 2, and the query now has 3"
-    ):
+    run.spec = replace(spec, **change)
+    with pytest.raises(sj.StateError, match=message):
         run.step([table], [table])
+
+
+def test_attempts_at_a_batch_write_the_same_keys(tmp_path: Path) -> None:
+    """Spark may put the snapshot of one attempt and the changes of another together."""
+    table = stream(random.Random(0), 400, 0)
+    schema, on, window = table.schema, "l.v BETWEEN r.v - 3 AND r.v + 3", sj.TimeWindow(100)
+    runs = [
+        Simulated(make_spec(schema, schema, on=on, window=window, time="ts", workers=2, cache=str(tmp_path / name)))
+        for name in ("one", "other")
+    ]
+    for start in range(0, 400, 40):
+        for run in runs:
+            run.step([table.slice(start, 40)], [table.slice(start, 40)])
+        for one, other in zip(runs[0].truths, runs[1].truths, strict=True):
+            assert set(one) == set(other)
+    for one, other in zip(runs[0].truths, runs[1].truths, strict=True):  # rows of one attempt, memory of the other
+        other.update({name: body for name, body in one.items() if name != "memory"})
+    more = table.slice(390).set_column(0, "ts", pa.array(range(1000, 1010)))
+    assert_same_rows(runs[1].step([more], [more]), runs[0].step([more], [more]))
+
+
+def test_results_larger_than_a_column_of_texts_can_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamjoin.spark.held.BLOB_BYTES", 1 << 12)
+    texts = ["x" * 500] * 40
+    table = pa.table({"ts": range(40), "text": texts})
+    spec = make_spec(table.schema, table.schema, on="TRUE", window=sj.TimeWindow(100), time="ts", cache=str(tmp_path))
+    run = Simulated(spec)
+    assert run.step([table], [table]).num_rows == 1600
+
+
+def test_a_frequent_key_does_not_pile_up_generations(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    schema = pa.schema([("ts", pa.int64()), ("v", pa.float64())])
+    on, window = "l.v BETWEEN r.v - 0.01 AND r.v + 0.01", sj.TimeWindow(10**6)
+    spec = make_spec(schema, schema, on=on, window=window, time="ts", workers=4, routing="range", cache=str(tmp_path))
+    run = Simulated(spec)
+    for number in range(12):
+        keys = np.where(rng.random(3000) < 0.9, 5.0, rng.random(3000) * 10)
+        tables = [
+            pa.table({"ts": np.arange(number * 3000, (number + 1) * 3000), "v": k}, schema) for k in (keys, keys[::-1])
+        ]
+        for worker, message in _routed(run, tables):
+            assert worker in spec.workers
+            assert message.rows
+    assert len(pickle.loads(run.routers[0]["router"]).generations) <= 2
+
+
+def _routed(run: Simulated, tables: list[pa.Table]) -> list:
+    """What the first router sends on."""
+    found = []
+    for side, table in zip(("left", "right"), tables, strict=True):
+        for batch in Pack(run.spec, side).messages(0, 0, table):
+            (row,) = batch.to_pylist()
+            if row.pop("worker") == run.spec.workers[0]:
+                found.append(Message(**row))
+    return list(Router(run.spec, run.routers[0]).step(found))
 
 
 def test_state_is_released(tmp_path: Path) -> None:

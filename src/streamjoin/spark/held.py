@@ -12,7 +12,8 @@ import pyarrow as pa
 from ..predicate.expr import Side
 from ..store import Batch, Window
 from ..store.batch import Rows
-from .segments import Cache, Place, Segment, new_name, packed, unpacked
+from .messages import BLOB_BYTES, SEGMENT_BYTES, row_bytes
+from .segments import Cache, Place, Segment, new_file, packed, unpacked
 from .spec import Integers, JoinSpec
 
 ARRIVED = 1 << 60
@@ -56,7 +57,7 @@ class HeldSide:
         self._memory, self._generation = memory, generation
         self.arrived: pa.Table = spec.schemas[side].empty_table()
         """This micro-batch's rows."""
-        self._segments = [cache.get(place.name, self._rebuilding(place)) for place in memory.segments]
+        self._segments = [cache.get(place.file, self._rebuilding(place)) for place in memory.segments]
         self.windows: dict[int, Window] = {}
         for number in sorted({generation, *(place.generation for place in memory.segments)}):
             window = self.windows[number] = self._new_window()
@@ -92,20 +93,24 @@ class HeldSide:
     # -- moving on -------------------------------------------------------------------------------------------------
 
     def store(self, batch: Batch) -> None:
-        """Keep some of this micro-batch's tuples as a new segment."""
+        """Keep some of this micro-batch's tuples as new segments: one, unless they are very large."""
         if not len(batch):
             return
-        table = self.arrived.take(pa.array(batch.row - ARRIVED)).combine_chunks()
-        first = self._memory.next_row
-        kept = Batch(np.arange(first, first + len(batch)), batch.coordinate, batch.low, batch.high, batch.slots)
-        made = self.windows[self._generation].insert_sealed(kept)
-        self._add(Segment(table, made), kept.coordinate, self._generation)
+        for piece in batch.parts_of(max(SEGMENT_BYTES // row_bytes(self.arrived), 1)):
+            table = self.arrived.take(pa.array(piece.row - ARRIVED)).combine_chunks()
+            first = self._memory.next_row
+            rows = np.arange(first, first + len(piece))
+            kept = Batch(rows, piece.coordinate, piece.low, piece.high, piece.slots)
+            made = self.windows[self._generation].insert_sealed(kept)
+            self._add(Segment(table, made), kept.coordinate, self._generation)
 
     def _add(self, segment: Segment, coordinate: Integers, generation: int) -> None:
-        memory, name, rows = self._memory, new_name(), segment.table.num_rows
+        memory, rows = self._memory, segment.table.num_rows
+        name, file, highest = f"{self._side}-{memory.next_row}", new_file(), int(coordinate.max())
         self._truth.put(name, packed(segment.table, coordinate))
-        self._cache.put(name, segment)
-        memory.segments.append(Place(name, memory.next_row, rows, int(coordinate.max()), generation))
+        self._cache.put(file, segment)
+        place = Place(name, file, memory.next_row, rows, segment.table.nbytes, highest, generation)
+        memory.segments.append(place)
         memory.next_row += rows
         self._segments.append(segment)
 
@@ -121,17 +126,15 @@ class HeldSide:
     def _forget(self, places: Sequence[Place]) -> None:
         for place in places:
             self._truth.remove(place.name)
-        self._cache.drop(place.name for place in places)
+        self._cache.drop(place.file for place in places)
 
     def merge_small_segments(self) -> None:
         """Keep segments few: the youngest ones become one, while it is not much smaller than the one before it."""
         places = self._memory.segments
         largest = max(self._memory.rows // PER_WINDOW, SMALL)
         start = len(places) - 1
-        rows = places[start].rows if places else 0
-        while start > 0 and _belongs(places[start - 1], places[-1], rows, largest):
+        while start > 0 and _belongs(places[start - 1], places[start:], largest):
             start -= 1
-            rows += places[start].rows
         if start >= len(places) - 1:
             return
         parts = [unpacked(self._body(place)) for place in places[start:]]
@@ -156,6 +159,10 @@ class HeldSide:
                 return
             if len(chosen):
                 yield number, chosen
+
+    def rows_of_a_blob(self, number: int, others: pa.Table) -> int:
+        """How many rows of a segment, each with a row of another table, make a blob."""
+        return max(BLOB_BYTES // (row_bytes(self._segments[number].table) + row_bytes(others)), 1)
 
     def take_of_segment(self, number: int, rows: Rows, names: list[str] | None = None) -> pa.Table:
         """Columns of stored rows of one segment."""
@@ -182,10 +189,11 @@ def _columns(table: pa.Table, names: list[str] | None) -> pa.Table:
     return table if names is None else table.select(names)
 
 
-def _belongs(place: Place, youngest: Place, rows: int, largest: int) -> bool:
-    """Whether a segment is to be merged with the younger ones behind it, which have so many rows."""
-    alike = place.generation == youngest.generation
-    return alike and place.rows < GROWTH * rows and place.rows + rows <= largest
+def _belongs(place: Place, younger: Sequence[Place], largest: int) -> bool:
+    """Whether a segment is to be merged with the younger ones behind it."""
+    rows, size = (sum(getattr(one, what) for one in younger) for what in ("rows", "nbytes"))
+    fits = place.rows + rows <= largest and place.nbytes + size <= SEGMENT_BYTES
+    return fits and place.generation == younger[-1].generation and place.rows < GROWTH * rows
 
 
 def _one_after_another(tasks: Sequence[Any]) -> None:

@@ -19,7 +19,7 @@ from ..engine import LatenessArgument, WindowArgument
 from ..errors import ArgumentError, SchemaError
 from ..options import IndexName, Late, check_options, choose
 from ..predicate import Predicate, not_too_deep, plan_for
-from ..predicate.expr import Side
+from ..predicate.expr import Column, Expr, Side, walk
 from ..predicate.keys import RangeKey
 from ..predicate.lower import lower
 from ..predicate.render import render
@@ -34,6 +34,7 @@ from .unpack import LATE, Unpack
 
 FEW_WORKERS = 4
 """Up to so many, sending every tuple to all of them costs less than finding out where to send it."""
+BINARY = "UTF8_BINARY"
 MOST_WORKERS = 32
 """Workers where `partitions` is left open and the session has more shuffle partitions."""
 
@@ -69,6 +70,8 @@ def stream_join(
     default. `cache_dir` is where executors keep files that make up for restarted Python processes; by default
     where Spark keeps its own.
     """
+    if not isinstance(name, str) or not name:
+        raise ArgumentError(f"name: {name!r} will not do; give a text")
     spec = plan_join(
         left, right, on=on, window=window, time=time, lateness=lateness, partitions=partitions, routing=routing,
         how=how, index=index, aliases=aliases, late=late, cache_dir=cache_dir,
@@ -82,6 +85,8 @@ def plan_join(
 ) -> JoinSpec:  # fmt: skip
     """Check everything that can be checked before there is data."""
     session = _check_frames(left, right)
+    if cache_dir is not None and not isinstance(cache_dir, str):
+        raise ArgumentError(f"cache_dir: {cache_dir!r} will not do; give a directory's path as a text")
     schemas: dict[Side, pa.Schema] = {"left": _arrow_schema(left, "left"), "right": _arrow_schema(right, "right")}
     if how != "inner":
         raise ArgumentError(f"how: {how!r} is not in this version of the Spark pipeline; it joins how='inner'")
@@ -93,6 +98,7 @@ def plan_join(
     with not_too_deep():
         plan = plan_for(on, schemas["left"], schemas["right"], aliases)
         lowered = lower(plan)
+    _check_collations(plan.predicate, {"left": left, "right": right})
     options = check_options(
         schemas["left"], schemas["right"], window=window, time=time, lateness=lateness, how=how,
         algorithm="three-step", index=index, workers=1, order="none", late=late,
@@ -102,7 +108,7 @@ def plan_join(
     streaming = bool(left.isStreaming)
     shuffle = check_session(session, streaming)
     workers = spread_workers(_partitions(partitions, shuffle), shuffle)
-    chosen = _routing(routing, bool(plan.equalities), key, len(workers))
+    chosen = _routing(routing, bool(plan.equalities), key, len(workers), options.needs_order)
     spec = JoinSpec(
         lowered=lowered,
         schemas=schemas,
@@ -112,15 +118,7 @@ def plan_join(
         routing=chosen,
         bounded=not streaming,
         range_key=key,
-        terms={
-            "on": render(plan.predicate),
-            "window": str(options.windows),
-            "time": str(options.time),
-            "left": str(schemas["left"].remove_metadata()),
-            "right": str(schemas["right"].remove_metadata()),
-            "partitions": str(len(workers)),
-            "routing": chosen,
-        },
+        on=render(plan.predicate),
         cache_directory=cache_dir,
     )
     if LATE in spec.result.names and spec.keeps_late:
@@ -192,7 +190,7 @@ def _arrow_schema(frame: Any, side: Side) -> pa.Schema:
     for field in frame.schema:
         try:
             fields.append(pa.field(field.name, to_arrow_type(field.dataType, **_IN_UTC)))
-        except (PySparkException, TypeError) as error:
+        except (PySparkException, TypeError, ValueError) as error:
             raise SchemaError(
                 f"{side}: column {field.name!r} of type {field.dataType.simpleString()} cannot travel as Arrow; leave "
                 f"it out or cast it ({error})"
@@ -202,6 +200,18 @@ def _arrow_schema(frame: Any, side: Side) -> pa.Schema:
     if twice:
         raise SchemaError(f"{side}: there are several columns {twice[0]!r}; rename or drop all but one")
     return pa.schema(fields)
+
+
+def _check_collations(predicate: Expr, frames: dict[Side, Any]) -> None:
+    """Texts compare byte by byte here; where Spark would compare them otherwise, the result would not be Spark's."""
+    for column in (node for node in walk(predicate) if isinstance(node, Column)):
+        assert column.side is not None
+        collation = getattr(frames[column.side].schema[column.name].dataType, "collation", BINARY)
+        if collation != BINARY:
+            raise SchemaError(
+                f"on: column {column.name!r} of the {column.side} stream has the collation {collation}, which the "
+                f"predicate cannot compare by; cast it: CAST({column.name} AS STRING COLLATE {BINARY})"
+            )
 
 
 def _partitions(partitions: Any, shuffle: int) -> int:
@@ -217,10 +227,12 @@ def _partitions(partitions: Any, shuffle: int) -> int:
     return int(partitions)
 
 
-def _routing(routing: Any, has_equality: bool, key: tuple[Side, RangeKey] | None, workers: int) -> str:
+def _routing(
+    routing: Any, has_equality: bool, key: tuple[Side, RangeKey] | None, workers: int, needs_order: bool
+) -> str:  # fmt: skip
     choose("routing", routing, get_args(Routing))
     if routing == "auto":
-        many = workers > FEW_WORKERS and key is not None and key[1].bounded
+        many = workers > FEW_WORKERS and key is not None and key[1].bounded and not needs_order
         return "hash" if has_equality else "range" if many else "broadcast"
     if routing == "hash" and not has_equality:
         raise ArgumentError(

@@ -66,6 +66,15 @@ class Message:
         return self.partition, self.chunk
 
 
+BLOB_BYTES, SEGMENT_BYTES = 1 << 24, 1 << 27
+"""About how large a blob of results, and a segment, may become."""
+
+
+def row_bytes(table: pa.Table) -> int:
+    """The mean size of a row."""
+    return max(table.nbytes // max(table.num_rows, 1), 1)
+
+
 def to_bytes(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:

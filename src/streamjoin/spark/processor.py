@@ -11,7 +11,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from ..predicate.expr import SIDES
-from .messages import Message, to_bytes
+from .messages import BLOB_BYTES, Message, row_bytes, to_bytes
 from .ranges import Router
 from .spec import JoinSpec
 from .worker import Worker
@@ -22,7 +22,6 @@ OUTPUT = ", ".join(
 )
 RESULT, FIGURES = "result", "figures"
 """Kinds of output: packed rows (of the result, or late ones by the side they belong to), and a worker's figures."""
-OUTPUT_ROWS = 1 << 17
 _NO_FIGURES = dict.fromkeys((*COUNTS, "seconds"))
 
 
@@ -84,6 +83,7 @@ class RouteProcessor(StatefulProcessor):
 
 
 def _packed(worker: int, kind: str, table: pa.Table) -> Iterator[Row]:
-    for start in range(0, table.num_rows, OUTPUT_ROWS):
-        body = to_bytes(table.slice(start, OUTPUT_ROWS))
+    size = max(BLOB_BYTES // row_bytes(table), 1)
+    for start in range(0, table.num_rows, size):
+        body = to_bytes(table.slice(start, size))
         yield Row(worker=worker, kind=kind, body=body, **_NO_FIGURES)

@@ -36,6 +36,9 @@ FINE = 16
 SAMPLE = 1024
 UNEVEN = 1.2
 """How much more than the mean a worker may get before the splitters are adjusted."""
+BETTER, MOST_GENERATIONS = 0.8, 8
+"""How much the largest share must shrink to be worth a new generation (one frequent key cannot be divided), and how
+many may live at once: each costs a look at every tuple."""
 ENOUGH = 4096
 """So many tuples say something about balance."""
 ADJUSTMENTS = 8
@@ -197,18 +200,21 @@ class Router:
         assert message.body is not None
         table = from_bytes(message.body)
         slots = spec.slots(side, table)
-        masks = [self._keys.touched(side, slots.columns, generation.splitters) for generation in living]
-        stored = masks[-1]
+        stored = self._keys.touched(side, slots.columns, living[-1].splitters)
+        sent = [mask.copy() for mask in stored]
+        for generation in living[:-1]:
+            for mask, touched in zip(sent, self._keys.touched(side, slots.columns, generation.splitters), strict=True):
+                mask |= touched
         if slots.live is not None:
-            for mask in (mask for of_generation in masks for mask in of_generation):
+            for mask in (*stored, *sent):
                 mask &= slots.live
         nowhere = np.flatnonzero(~np.logical_or.reduce(stored))
         for worker, mask in enumerate(stored):  # rows that match nothing are only counted: they go round
             mask[nowhere[nowhere % len(stored) == worker]] = True
+            sent[worker] |= mask
         answered = np.zeros(table.num_rows, np.bool_)
         for worker, number in enumerate(spec.workers):
-            sent = np.logical_or.reduce([of_generation[worker] for of_generation in masks])
-            rows = np.flatnonzero(sent)
+            rows = np.flatnonzero(sent[worker])
             part = np.where(stored[worker][rows], np.where(answered[rows], Part.STORED, Part.ANSWERED), Part.PROBING)
             answered |= stored[worker]
             yield number, Message(
@@ -235,7 +241,8 @@ class Router:
             living.append(Generation(0, _coarse(memory.upper)))
         if workers == 1 or self._spec.options.needs_order:
             return
-        if sum(len(keys) * weight for keys, weight in samples) < ENOUGH or _is_even(samples, living[-1].splitters):
+        load = _load(samples, living[-1].splitters)
+        if load.sum() < ENOUGH or _is_even(load):
             return
         upper, splitters = memory.upper, living[-1].splitters
         for _ in range(ADJUSTMENTS):
@@ -244,17 +251,22 @@ class Router:
                 histogram.add(_words(keys), weight)
             upper = histogram.adjusted()
             splitters = _coarse(upper)
-            if _is_even(samples, splitters):
+            if _is_even(_load(samples, splitters)):
                 break
-        if not np.array_equal(splitters, living[-1].splitters):
+        if len(living) < MOST_GENERATIONS and _load(samples, splitters).max() < BETTER * load.max():
             memory.upper = upper
             living.append(Generation(living[-1].number + 1, splitters))
 
 
-def _is_even(samples: Sequence[tuple[Integers, int]], splitters: Integers) -> bool:
+def _load(samples: Sequence[tuple[Integers, int]], splitters: Integers) -> Integers:
+    """How many tuples each worker would get."""
     load = np.zeros(len(splitters) + 1, np.int64)
     for keys, weight in samples:
         load += weight * np.bincount(owners(keys, splitters), minlength=len(load))
+    return load
+
+
+def _is_even(load: Integers) -> bool:
     return bool(load.max() <= UNEVEN * load.mean())
 
 

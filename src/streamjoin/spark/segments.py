@@ -4,7 +4,9 @@ Each segment exists twice. Its Arrow table in Spark's state store is the truth, 
 (sealed subwindows) and the same table lie in files of the executor, memory-mapped, so that no batch rebuilds a window,
 whichever Python process runs it. A file that is missing is made again from the state.
 
-A segment's name is never used twice, so a file that an attempt left behind which was not committed is never read.
+In the state store a segment has a name that follows from the history, so that a micro-batch which is computed again
+writes the same keys: Spark may put a snapshot of one attempt and the changes of another together. Its file has a name
+that is never used twice, so that one left behind by an attempt that was not committed is never read.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ import tempfile
 import threading
 import time
 import uuid
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -28,18 +31,22 @@ from .messages import from_bytes, to_bytes
 from .spec import Integers
 
 COORDINATE = "__streamjoin_coordinate"
+REMEMBERED = 4
 LEFT_BEHIND = 600
 """Seconds after which a file that no state speaks of is removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What the worker remembers of a segment: rows [first, first + rows) of its side, none with a coordinate above
-    `highest`, stored under one generation of splitters (see `ranges`)."""
+    """What the worker remembers of a segment: its name in the state store and that of its file, rows
+    [first, first + rows) of its side, none with a coordinate above `highest`, stored under one generation of splitters
+    (see `ranges`)."""
 
     name: str
+    file: str
     first: int
     rows: int
+    nbytes: int
     highest: int
     generation: int = 0
 
@@ -52,7 +59,7 @@ class Segment:
     subwindows: list[Subwindow]
 
 
-def new_name() -> str:
+def new_file() -> str:
     return uuid.uuid4().hex
 
 
@@ -68,16 +75,22 @@ def unpacked(body: bytes) -> tuple[pa.Table, Integers]:
 
 
 class Cache:
-    """The segments of one worker of one join, in this process and in files of this executor."""
+    """The segments of one worker of one join, in this process and in files of this executor.
 
-    _loaded: dict[tuple[str, str], dict[str, Segment]] = {}  # noqa: RUF012
-    _lock = threading.Lock()
+    A process remembers the segments of the workers that it ran last.
+    """
+
+    _loaded: ClassVar[OrderedDict[tuple[str, str], dict[str, Segment]]] = OrderedDict()
+    _lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, join: str, worker: str, directory: str | None = None) -> None:
         root = Path(directory) if directory else _local_directory()
         self.directory = root / f"streamjoin-{join}" / worker
         with Cache._lock:
             self._held = Cache._loaded.setdefault((join, worker), {})
+            Cache._loaded.move_to_end((join, worker))
+            while len(Cache._loaded) > REMEMBERED:
+                Cache._loaded.popitem(last=False)
 
     def get(self, name: str, rebuild: Callable[[], Segment]) -> Segment:
         """A segment from memory, else from its file, else made again."""
@@ -119,22 +132,27 @@ class Cache:
         buffers: list[pickle.PickleBuffer] = []
         body = pickle.dumps((segment.table, segment.subwindows), protocol=5, buffer_callback=buffers.append)
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=self.directory, prefix=".")
+        except OSError:
+            return
+        try:
             with os.fdopen(handle, "wb") as file:
                 _write_parts(file, [memoryview(body), *(buffer.raw() for buffer in buffers)])
             os.replace(temporary, self.directory / name)
         except OSError:
-            return
+            _remove(temporary)
 
     def _read(self, name: str) -> Segment | None:
         try:
+            if self.directory.stat().st_uid != os.getuid():
+                return None
             with open(self.directory / name, "rb") as file:
                 # Private pages: shared with every other process until somebody writes, which nobody does.
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
             body, *buffers = _read_parts(memoryview(mapped))
             return Segment(*pickle.loads(body, buffers=buffers))
-        except (OSError, ValueError, EOFError, pickle.UnpicklingError):
+        except Exception:  # whatever a damaged file leads to: the segment is made again
             return None
 
 
@@ -156,6 +174,8 @@ def _read_parts(content: memoryview) -> list[memoryview]:
         return int.from_bytes(content[8 * place : 8 * place + 8], "little")
 
     count = number(0)
+    if 8 * (1 + count) > len(content):
+        raise ValueError("the file is cut off")
     sizes = [number(1 + k) for k in range(count)]
     parts, at = [], 8 * (1 + count)
     for size in sizes:

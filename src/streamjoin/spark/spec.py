@@ -22,6 +22,8 @@ from ..predicate.vector import Frame
 Routing = Literal["broadcast", "hash", "range", "auto"]
 """Every tuple probes on all workers and is stored by one; tuples with equal keys meet on one worker; a worker has a
 range of keys; or what the predicate allows."""
+FORMAT = "1"
+"""Of what is kept in the state store, hashes included: to be raised when any of it changes."""
 Integers = npt.NDArray[np.int64]
 
 
@@ -38,10 +40,26 @@ class JoinSpec:
     bounded: bool
     range_key: tuple[Side, RangeKey] | None = None
     """Where tuples are routed by ranges: whose numbers are the points, and the key."""
-    terms: dict[str, str] = field(default_factory=dict)
-    """What a query must not change from one start to the next, since its state depends on it."""
+    on: str = ""
+    """The predicate in words."""
     cache_directory: str | None = None
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def terms(self) -> dict[str, str]:
+        """What a query must not change from one start to the next, since its state depends on it. The worker's numbers
+        follow from those of workers and of shuffle partitions; the format is that of the state."""
+        options = self.options
+        return {
+            "format": FORMAT,
+            "on": self.on,
+            "window": str(options.windows),
+            "time": str(options.time),
+            "lateness": str(options.lateness),
+            **{side: str(schema.remove_metadata()) for side, schema in self.schemas.items()},
+            "routing": self.routing,
+            "partitions": f"{len(self.workers)} workers {self.workers}",
+        }
 
     @property
     def keeps_late(self) -> bool:

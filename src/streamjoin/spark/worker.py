@@ -76,7 +76,7 @@ class Worker:
             yield table
             waited += time.perf_counter() - given
         self._truth.put(MEMORY, pickle.dumps(memory))
-        self._cache.keep_only(place.name for side in SIDES for place in memory.held[side].segments)
+        self._cache.keep_only(place.file for side in SIDES for place in memory.held[side].segments)
         self.late = {side: step.found[side].late for side in SIDES}
         seconds = time.perf_counter() - started - waited
         self.figures = {**self._counts(messages, step, memory), "out": out, "seconds": seconds}
@@ -237,7 +237,8 @@ class _Step:
             return batch.take(np.flatnonzero(part[batch.row - ARRIVED] != Part.PROBING))
         if self._spec.routing != "broadcast":
             return batch
-        owner = (hash_keys([times, *batch.slots]) >> np.uint64(32)) % np.uint64(len(self._spec.workers))
+        bits = [slot.view(f"i{slot.itemsize}") if slot.dtype.kind == "f" else slot for slot in batch.slots]
+        owner = (hash_keys([times, *bits]) >> np.uint64(32)) % np.uint64(len(self._spec.workers))
         return batch.take(np.flatnonzero(owner == self._number))
 
     def _expect(self, batches: dict[Side, Batch]) -> None:
@@ -272,12 +273,29 @@ class _Step:
         rows: dict[Side, Rows] = {"left": np.concatenate(left), "right": np.concatenate(right)}
         stored = other(probing)
         for number, chosen in self._held[stored].by_segment(rows[stored]):
+            of_probing, of_stored = rows[probing][chosen], rows[stored][chosen]
+            size = self._held[stored].rows_of_a_blob(number, self._held[probing].arrived)
+            for start in range(0, len(of_stored), size):
+                piece = slice(start, start + size)
+                yield from self._joined(probing, of_probing[piece], number, of_stored[piece])
+
+    def _joined(self, probing: Side, of_probing: Rows, number: int, of_stored: Rows) -> Iterator[pa.Table]:
+        """Some pairs as a table; as two, where their texts are too long for one."""
+        stored = other(probing)
+        try:
             taken = {
-                probing: self._held[probing].take_arrived(rows[probing][chosen]),
-                stored: self._held[stored].take_of_segment(number, rows[stored][chosen]),
+                probing: self._held[probing].take_arrived(of_probing),
+                stored: self._held[stored].take_of_segment(number, of_stored),
             }
-            columns = [column for side in SIDES for column in taken[side].columns]
-            yield pa.Table.from_arrays(columns, schema=self._spec.result)
+        except pa.ArrowInvalid:
+            if len(of_stored) < 2:
+                raise
+            half = len(of_stored) // 2
+            yield from self._joined(probing, of_probing[:half], number, of_stored[:half])
+            yield from self._joined(probing, of_probing[half:], number, of_stored[half:])
+            return
+        columns = [column for side in SIDES for column in taken[side].columns]
+        yield pa.Table.from_arrays(columns, schema=self._spec.result)
 
 
 def _waiting(side: Side) -> str:

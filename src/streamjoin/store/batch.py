@@ -47,7 +47,10 @@ class Batch:
 
     def parts(self, size: int | None = None) -> list[Batch]:
         """The batch cut into pieces of at most this size."""
-        size = LARGEST_PART if size is None else min(size, LARGEST_PART)
+        return self.parts_of(LARGEST_PART if size is None else min(size, LARGEST_PART))
+
+    def parts_of(self, size: int) -> list[Batch]:
+        """The batch cut into pieces of this size, whatever is usual."""
         return [self] if len(self) <= size else [self.slice(k, k + size) for k in range(0, len(self), size)]
 
     def _select(self, which: Any) -> Batch:
