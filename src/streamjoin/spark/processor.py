@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from ..errors import DataError
 from ..predicate.expr import SIDES
 from .messages import BLOB_BYTES, Message, row_bytes, to_bytes
 from .ranges import Router
@@ -22,6 +23,7 @@ OUTPUT = ", ".join(
 )
 RESULT, FIGURES = "result", "figures"
 """Kinds of output: packed rows (of the result, or late ones by the side they belong to), and a worker's figures."""
+MOST_BYTES = 2**31 - 2**20
 _NO_FIGURES = dict.fromkeys((*COUNTS, "seconds"))
 
 
@@ -53,8 +55,16 @@ class JoinProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
         worker = Worker(self._spec, self._spec.workers.index(key[0]), _StateStore(self._values))
+        packed = 0
         for table in worker.step([Message.of(row) for row in rows]):
-            yield from _packed(key[0], RESULT, table)
+            for row in _packed(key[0], RESULT, table):
+                packed += len(row.body)
+                if packed > MOST_BYTES:
+                    raise DataError(
+                        "the results of one worker in one micro-batch exceed 2 GB, which is more than PySpark can "
+                        "take; make micro-batches smaller (maxFilesPerTrigger, maxOffsetsPerTrigger) or give more partitions"
+                    )
+                yield row
         if self._spec.keeps_late:
             for side in SIDES:
                 yield from _packed(key[0], side, worker.late[side])

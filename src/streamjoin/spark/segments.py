@@ -14,6 +14,7 @@ from __future__ import annotations
 import mmap
 import os
 import pickle
+import shutil
 import tempfile
 import threading
 import time
@@ -32,8 +33,8 @@ from .spec import Integers
 
 COORDINATE = "__streamjoin_coordinate"
 REMEMBERED = 4
-LEFT_BEHIND = 600
-"""Seconds after which a file that no state speaks of is removed."""
+LEFT_BEHIND, ABANDONED = 600, 86_400
+"""Seconds after which a file that no state speaks of is removed, and the whole directory of a join."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,8 @@ class Cache:
         root = Path(directory) if directory else _local_directory()
         self.directory = root / f"streamjoin-{join}" / worker
         with Cache._lock:
+            if (join, worker) not in Cache._loaded:
+                _remove_abandoned(root)
             self._held = Cache._loaded.setdefault((join, worker), {})
             Cache._loaded.move_to_end((join, worker))
             while len(Cache._loaded) > REMEMBERED:
@@ -192,6 +195,17 @@ def _remove(path: str | Path) -> None:
         os.unlink(path)
     except OSError:
         return
+
+
+def _remove_abandoned(root: Path) -> None:
+    """Remove what joins have left behind in which nothing has happened for long; should one go on, it is made again."""
+    for directory in root.glob("streamjoin-*/"):
+        try:
+            last = max(path.stat().st_mtime for path in (directory, *directory.glob("*/")))
+        except OSError:
+            continue
+        if last < time.time() - ABANDONED:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def _local_directory() -> Path:
