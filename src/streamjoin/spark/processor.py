@@ -62,7 +62,7 @@ class JoinProcessor(StatefulProcessor):
                 if packed > MOST_BYTES:
                     raise DataError(
                         "the results of one worker in one micro-batch exceed 2 GB, which is more than PySpark can "
-                        "take; make micro-batches smaller (maxFilesPerTrigger, maxOffsetsPerTrigger) or give more partitions"
+                        "take; make micro-batches smaller (maxFilesPerTrigger and the like) or give more partitions"
                     )
                 yield row
         if self._spec.keeps_late:
