@@ -19,7 +19,7 @@ from ..engine import LatenessArgument, WindowArgument
 from ..errors import ArgumentError, SchemaError
 from ..options import IndexName, Late, check_options, choose
 from ..predicate import Predicate, not_too_deep, plan_for
-from ..predicate.expr import Column, Expr, Side, walk
+from ..predicate.expr import Cast, Column, Constant, Expr, Side, walk
 from ..predicate.keys import RangeKey
 from ..predicate.lower import lower
 from ..predicate.render import render
@@ -35,6 +35,7 @@ from .unpack import LATE, Unpack
 FEW_WORKERS = 4
 """Up to so many, sending every tuple to all of them costs less than finding out where to send it."""
 BINARY = "UTF8_BINARY"
+IN_UTC = ("UTC", "GMT", "UCT", "ZULU", "Z", "UNIVERSAL", "+00:00", "UTC+0", "GMT+0", "GMT0", "GREENWICH")
 MOST_WORKERS = 32
 """Workers where `partitions` is left open and the session has more shuffle partitions."""
 
@@ -99,6 +100,7 @@ def plan_join(
         plan = plan_for(on, schemas["left"], schemas["right"], aliases)
         lowered = lower(plan)
     _check_collations(plan.predicate, {"left": left, "right": right})
+    _check_time_zone(plan.predicate, str(session.conf.get("spark.sql.session.timeZone")))
     options = check_options(
         schemas["left"], schemas["right"], window=window, time=time, lateness=lateness, how=how,
         algorithm="three-step", index=index, workers=1, order="none", late=late,
@@ -130,8 +132,10 @@ def pipeline(
     spec: JoinSpec, left: Any, right: Any, name: str, processor: Callable[[JoinSpec], StatefulProcessor] = JoinProcessor
 ) -> Any:
     """The five steps of PanJoin (section III-A) over DataFrames."""
-    packed = left.mapInArrow(_function(Pack(spec, "left")), MESSAGE).unionByName(
-        right.mapInArrow(_function(Pack(spec, "right")), MESSAGE)
+    packed = (
+        _plainly_named(left)
+        .mapInArrow(_function(Pack(spec, "left")), MESSAGE)
+        .unionByName(_plainly_named(right).mapInArrow(_function(Pack(spec, "right")), MESSAGE))
     )
     if spec.routing == "broadcast":
         packed = packed.withColumn("worker", F.explode(F.array(*[F.lit(worker) for worker in spec.workers])))
@@ -148,6 +152,11 @@ def pipeline(
         F.collect_list(F.when(F.col("kind") == "figures", per_worker)).alias("workers"),
     )
     return watched.mapInArrow(_function(Unpack(spec)), _result_type(spec, left, right))
+
+
+def _plainly_named(frame: Any) -> Any:
+    """`mapInArrow` does not take names with dots or backticks: numbers will do, the schema has the names."""
+    return frame.toDF(*[f"c{number}" for number in range(len(frame.columns))])
 
 
 def _function(step: Callable[..., Iterator[pa.RecordBatch]]) -> Callable[..., Iterator[pa.RecordBatch]]:
@@ -211,6 +220,21 @@ def _check_collations(predicate: Expr, frames: dict[Side, Any]) -> None:
             raise SchemaError(
                 f"on: column {column.name!r} of the {column.side} stream has the collation {collation}, which the "
                 f"predicate cannot compare by; cast it: CAST({column.name} AS STRING COLLATE {BINARY})"
+            )
+
+
+def _check_time_zone(predicate: Expr, zone: str) -> None:
+    """Timestamps are moments, and compare as such in every zone; what they are called is decided in UTC here."""
+    if zone.removeprefix("Etc/").upper() in IN_UTC:
+        return
+    for node in walk(predicate):
+        literal = isinstance(node, Constant) and node.type.kind == "timestamp"
+        kinds = {node.type.kind, node.arg.type.kind} if isinstance(node, Cast) else set()
+        if literal or ("timestamp" in kinds and kinds & {"string", "date", "timestamp_ntz"}):
+            raise ArgumentError(
+                "on: the predicate turns timestamps into dates or texts, or the other way round, which is done in UTC, "
+                f"and the session's time zone is {zone}; compute it as a column of the stream, or "
+                'spark.conf.set("spark.sql.session.timeZone", "UTC")'
             )
 
 

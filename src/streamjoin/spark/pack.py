@@ -88,7 +88,7 @@ def chunks(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.
 
 
 def _table(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    table = pa.Table.from_batches(batches).combine_chunks()
+    table = pa.Table.from_batches(batches).combine_chunks().rename_columns(schema.names)
     return table if table.schema.equals(schema) else table.cast(schema)
 
 
