@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
 
     demo = commands.add_parser("demo", help="join generated trades and quotes on a local Spark, with live figures")
-    demo.add_argument("--for", dest="seconds", type=_seconds, default=30.0, metavar="TIME", help="how long (30s)")
+    demo.add_argument("--for", dest="seconds", type=_seconds, default=45.0, metavar="TIME", help="how long (45s)")
     demo.add_argument("--rate", type=_count, default=5_000, metavar="N", help="rows per second of each stream (5K)")
     demo.add_argument("--embedded", action="store_true", help="without Spark, in this process, as fast as it goes")
     demo.add_argument("--rows", type=_count, default=1_000_000, metavar="N", help="embedded: rows per stream (1M)")

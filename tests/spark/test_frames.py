@@ -19,6 +19,12 @@ def test_odd_column_names(spark: Any) -> None:
     assert [tuple(row) for row in joined.collect()] == [(1, 5, 6, 7, 8, 9, "x") * 2]
 
 
+def test_names_that_differ_in_case_only(spark: Any) -> None:
+    left, right = spark.sql("SELECT 1 AS t, 2 AS X"), spark.sql("SELECT 1 AS t, 3 AS x")
+    with pytest.raises(sj.ArgumentError, match="the result would have the columns 'X' and 'x', which are one to Spark"):
+        stream_join(left, right, on="l.X < r.x", **WINDOW)
+
+
 def test_time_zones(spark: Any) -> None:
     zone = spark.conf.get("spark.sql.session.timeZone")
     try:

@@ -123,6 +123,7 @@ def plan_join(
         on=render(plan.predicate),
         cache_directory=cache_dir,
     )
+    _check_names(session, spec.result.names)
     if LATE in spec.result.names and spec.keeps_late:
         raise ArgumentError(f"late: the result would have two columns {LATE!r}; rename the stream's own")
     return spec
@@ -209,6 +210,17 @@ def _arrow_schema(frame: Any, side: Side) -> pa.Schema:
     if twice:
         raise SchemaError(f"{side}: there are several columns {twice[0]!r}; rename or drop all but one")
     return pa.schema(fields)
+
+
+def _check_names(session: Any, names: list[str]) -> None:
+    """The result's columns must be told apart by Spark, which usually does not look at upper and lower case."""
+    if str(session.conf.get("spark.sql.caseSensitive")).lower() == "true":
+        return
+    folded = [name.lower() for name in names]
+    for name in names:
+        if folded.count(name.lower()) > 1:
+            alike = " and ".join(repr(other) for other in names if other.lower() == name.lower())
+            raise ArgumentError(f"right: the result would have the columns {alike}, which are one to Spark; rename one")
 
 
 def _check_collations(predicate: Expr, frames: dict[Side, Any]) -> None:
