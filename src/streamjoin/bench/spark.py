@@ -36,6 +36,7 @@ from ..spark.spec import JoinSpec
 
 ON = "l.k BETWEEN r.k - 1 AND r.k + 1"
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.int32()), ("v", pa.int64())])
+STATE_FIGURES = ("numRowsTotal", "memoryUsedBytes")
 STATE_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 
 
@@ -180,8 +181,8 @@ def _measure(
     progress = [p for p in query.recentProgress if p["numInputRows"]]
     rates = [1000 * p["numInputRows"] / p["durationMs"]["triggerExecution"] for p in progress[filling:]]
     out = sum(p["observedMetrics"]["rows"]["out"] for p in progress)
-    operators = [p["stateOperators"][-1] for p in progress[filling:]]
-    keys, memory = ([operator[figure] for operator in operators] for figure in ("numRowsTotal", "memoryUsedBytes"))
+    operators = [p["stateOperators"] for p in progress[filling:]]
+    keys, memory = ([sum(o[figure] for o in of_batch) for of_batch in operators] for figure in STATE_FIGURES)
     return Measured(name, rates, out, expected, keys, memory)
 
 

@@ -35,12 +35,10 @@ from .unpack import LATE, Unpack
 FEW_WORKERS = 4
 """Up to so many, sending every tuple to all of them costs less than finding out where to send it."""
 BINARY = "UTF8_BINARY"
-IN_UTC = ("UTC", "GMT", "UCT", "ZULU", "Z", "UNIVERSAL", "+00:00", "UTC+0", "GMT+0", "GMT0", "GREENWICH")
+NAMES_OF_UTC = ("UTC", "GMT", "UCT", "ZULU", "Z", "UNIVERSAL", "+00:00", "UTC+0", "GMT+0", "GMT0", "GREENWICH")
 MOST_WORKERS = 32
 """Workers where `partitions` is left open and the session has more shuffle partitions."""
-
-
-_IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
+_TIME_ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
 """Timestamps travel in UTC, whatever the session's time zone is; older versions of PySpark need not be told."""
 
 
@@ -199,7 +197,7 @@ def _arrow_schema(frame: Any, side: Side) -> pa.Schema:
     fields = []
     for field in frame.schema:
         try:
-            fields.append(pa.field(field.name, to_arrow_type(field.dataType, **_IN_UTC)))
+            fields.append(pa.field(field.name, to_arrow_type(field.dataType, **_TIME_ZONE)))
         except (PySparkException, TypeError, ValueError) as error:
             raise SchemaError(
                 f"{side}: column {field.name!r} of type {field.dataType.simpleString()} cannot travel as Arrow; leave "
@@ -231,13 +229,13 @@ def _check_collations(predicate: Expr, frames: dict[Side, Any]) -> None:
         if collation != BINARY:
             raise SchemaError(
                 f"on: column {column.name!r} of the {column.side} stream has the collation {collation}, which the "
-                f"predicate cannot compare by; cast it: CAST({column.name} AS STRING COLLATE {BINARY})"
+                f"predicate cannot compare by; before the call, give it the collation {BINARY}"
             )
 
 
 def _check_time_zone(predicate: Expr, zone: str) -> None:
     """Timestamps are moments, and compare as such in every zone; what they are called is decided in UTC here."""
-    if zone.removeprefix("Etc/").upper() in IN_UTC:
+    if zone.removeprefix("Etc/").upper() in NAMES_OF_UTC:
         return
     for node in walk(predicate):
         literal = isinstance(node, Constant) and node.type.kind == "timestamp"

@@ -44,14 +44,21 @@ class _StateStore:
         self._values.removeKey((name,))
 
 
-class JoinProcessor(StatefulProcessor):
-    """One grouping key is one worker; all its messages of a micro-batch come in one call."""
+class _Stateful(StatefulProcessor):
+    """What keeps values by name for each of its grouping keys."""
 
     def __init__(self, spec: JoinSpec) -> None:
         self._spec = spec
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._values = handle.getMapState("values", "name string", "body binary")
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+class JoinProcessor(_Stateful):
+    """One grouping key is one worker; all its messages of a micro-batch come in one call."""
 
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
         worker = Worker(self._spec, self._spec.workers.index(key[0]), _StateStore(self._values))
@@ -70,26 +77,14 @@ class JoinProcessor(StatefulProcessor):
                 yield from _packed(key[0], side, worker.late[side])
         yield Row(worker=key[0], kind=FIGURES, body=None, **worker.figures)
 
-    def close(self) -> None:
-        """Nothing to release."""
 
-
-class RouteProcessor(StatefulProcessor):
+class RouteProcessor(_Stateful):
     """One grouping key is one router."""
-
-    def __init__(self, spec: JoinSpec) -> None:
-        self._spec = spec
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._values = handle.getMapState("values", "name string", "body binary")
 
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
         router = Router(self._spec, _StateStore(self._values))
         for worker, message in router.step([Message.of(row) for row in rows]):
             yield Row(worker=worker, **asdict(message))
-
-    def close(self) -> None:
-        """Nothing to release."""
 
 
 def _packed(worker: int, kind: str, table: pa.Table) -> Iterator[Row]:

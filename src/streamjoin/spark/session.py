@@ -42,7 +42,7 @@ def session(master: str = "local[*]", name: str = "streamjoin", /, **config: Any
 
 def check_session(spark: Any, streaming: bool) -> int:
     """Whether the session can run the join; returns the number of its shuffle partitions."""
-    if find_spec("google.protobuf") is None:
+    if find_spec("google") is None or find_spec("google.protobuf") is None:
         raise StateError(
             "stream_join: Spark's stateful operators need the package protobuf: pip install 'streamjoin[spark]'"
         )
