@@ -4,6 +4,7 @@
 
 Files of half a micro-batch for each side, one of each per micro-batch; the sink drops all rows. A rate is input rows of
 both streams per second of a micro-batch (its `triggerExecution`), over the micro-batches after the windows were full.
+A JVM gets faster for minutes, so one run is thrown away first, and the contestants take turns: once forth, once back.
 Contestants: the join with each routing that fits; the same pipeline with an operator that does nothing, and with one
 that gives every tuple back once, so that as many rows leave as with the join; and what one does in Spark without a
 band join: an equality of bins with the band as a further condition, for which the right side's rows are exploded.
@@ -15,7 +16,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from rich.table import Table
 
 from ..engine import join
 from ..spark.join import pipeline, plan_join
-from ..spark.messages import Message, from_bytes, to_bytes
+from ..spark.messages import Message, from_bytes, to_view
 from ..spark.processor import COUNTS, FIGURES, RESULT, JoinProcessor
 from ..spark.session import session
 from ..spark.spec import JoinSpec
@@ -41,21 +42,36 @@ STATE_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 
 
 @dataclass
-class Measured:
+class Run:
     """Rows per second of each micro-batch, how many rows came out altogether, and after each micro-batch the state
     store's keys and bytes."""
 
-    name: str
     rates: list[float]
     out: int
-    expected: int | None
     state_keys: list[int]
     state_bytes: list[int]
 
-    def last_to_first(self, values: list[Any]) -> float:
-        """The median of the last quarter of the micro-batches over that of the first."""
-        quarter = max(len(values) // 4, 1)
-        return float(np.median(values[-quarter:]) / max(np.median(values[:quarter]), 1e-9))
+
+@dataclass
+class Contestant:
+    """What builds the DataFrame from both streams' frames, how many rows it must give, and its runs."""
+
+    name: str
+    build: Callable[[Any, Any], Any]
+    expected: int | None
+    time_type: str = "timestamp_ntz"
+    runs: list[Run] = field(default_factory=list)
+
+    @property
+    def rates(self) -> list[float]:
+        return [rate for run in self.runs for rate in run.rates]
+
+    @property
+    def last_to_first(self) -> float:
+        """The median rate in the last quarters of the runs over that in the first ones."""
+        quarters = [(run.rates, max(len(run.rates) // 4, 1)) for run in self.runs]
+        first, last = [r for rates, n in quarters for r in rates[:n]], [r for rates, n in quarters for r in rates[-n:]]
+        return float(np.median(last) / np.median(first))
 
 
 class EmptyOperator(JoinProcessor):
@@ -78,7 +94,7 @@ class GivingBack(EmptyOperator):
                 own = table.slice(start, stop - start)
                 both = pa.Table.from_arrays([*own.columns, *own.columns], schema=self._spec.result)
                 nothing = dict.fromkeys((*COUNTS, "seconds"))
-                yield Row(worker=key[0], kind=RESULT, body=to_bytes(both), **nothing)
+                yield Row(worker=key[0], kind=RESULT, body=to_view(both), **nothing)
 
 
 def run(
@@ -93,30 +109,35 @@ def run(
         tables = _write(directory, window, rows // 2, filling + batches, seed)
         expected = join(tables[0], tables[1], on=ON, window=f"{window} us", time="ts").num_rows
         spark = session(master, **{STATE_FORMAT: 4, "spark.sql.streaming.numRecentProgressUpdates": 10_000})
-        contestants: list[tuple[str, Callable[[Any, Any], Any], int | None]] = [
-            (f"join, {routing}", _contestant(JoinProcessor, routing, window), expected) for routing in routings
+        taken = tables[0].num_rows + tables[1].num_rows
+        contestants = [
+            Contestant(f"join, {routing}", _pipeline(JoinProcessor, routing, window), expected) for routing in routings
         ]
         contestants += [
-            ("nothing", _contestant(EmptyOperator, "broadcast", window), 0),
-            ("giving back", _contestant(GivingBack, "broadcast", window), tables[0].num_rows + tables[1].num_rows),
+            Contestant("nothing", _pipeline(EmptyOperator, "broadcast", window), 0),
+            Contestant("giving back", _pipeline(GivingBack, "broadcast", window), taken),
         ]
-        found = []
-        for name, build, out in contestants:
-            with console.status(f"{name} ..."):
-                found.append(_measure(spark, directory, name, build, filling, out))
-            console.print(_line(found[-1]))
+        with console.status("warming up ..."):
+            _measure(spark, directory, contestants[0], filling)
+        for one in [*contestants, *reversed(contestants)]:
+            with console.status(f"{one.name} ..."):
+                one.runs.append(_measure(spark, directory, one, filling))
+            console.print(_line(one))
         if peer:
+            contestants.append(Contestant("Spark, bins", lambda l, r: _bins(l, r, window), None, "timestamp"))
             with console.status("Spark, bins and explode ..."):
-                found.append(_measure(spark, directory, "Spark, bins", lambda l, r: _bins(l, r, window), filling, None))
+                contestants[-1].runs.append(_measure(spark, directory, contestants[-1], filling))
         spark.stop()
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    console.print(_table(found, window, rows))
-    for one in found:
-        if one.expected is not None and one.out != one.expected:
-            console.print(f"[red]{one.name}: {one.out} rows instead of {one.expected}[/red]")
+    console.print(_table(contestants, window, rows))
+    for one in contestants:
+        for out in {run.out for run in one.runs} - {one.expected}:
+            if one.expected is not None:
+                console.print(f"[red]{one.name}: {out} rows instead of {one.expected}[/red]")
     if json_file is not None:
-        json_file.write_text(json.dumps([asdict(one) for one in found], indent=2))
+        found = {one.name: [asdict(run) for run in one.runs] for one in contestants}
+        json_file.write_text(json.dumps(found, indent=2))
 
 
 def _write(directory: Path, window: int, half: int, count: int, seed: int) -> tuple[pa.Table, pa.Table]:
@@ -135,7 +156,7 @@ def _write(directory: Path, window: int, half: int, count: int, seed: int) -> tu
     return sides[0], sides[1]
 
 
-def _contestant(processor: Callable[[JoinSpec], Any], routing: str, window: int) -> Callable[[Any, Any], Any]:
+def _pipeline(processor: Callable[[JoinSpec], Any], routing: str, window: int) -> Callable[[Any, Any], Any]:
     def build(left: Any, right: Any) -> Any:
         spec = plan_join(
             left, right, on=ON, window=f"{window} us", time="ts", lateness=0, partitions=None, routing=routing,
@@ -158,24 +179,16 @@ def _bins(left: Any, right: Any, window: int) -> Any:
     return l.join(r, (F.col("bin") == F.col("rbin")) & F.expr("lk BETWEEN rk - 1 AND rk + 1") & near)
 
 
-def _measure(
-    spark: Any, directory: Path, name: str, build: Callable[[Any, Any], Any], filling: int, expected: int | None
-) -> Measured:
+def _measure(spark: Any, directory: Path, contestant: Contestant, filling: int) -> Run:
+    schema = f"ts {contestant.time_type}, k int, v bigint"
     frames = [
-        spark.readStream.schema(
-            "ts timestamp_ntz, k int, v bigint" if name != "Spark, bins" else "ts timestamp, k int, v bigint"
-        )
-        .option("maxFilesPerTrigger", 1)
-        .parquet(str(directory / side))
+        spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(directory / side))
         for side in ("left", "right")
     ]
-    checkpoint = directory / "checkpoint" / name.replace(" ", "-")
-    counted = build(*frames).observe("rows", F.count(F.lit(1)).alias("out"))
+    checkpoint = tempfile.mkdtemp(dir=directory, prefix="checkpoint-")
+    counted = contestant.build(*frames).observe("rows", F.count(F.lit(1)).alias("out"))
     query = (
-        counted.writeStream.format("noop")
-        .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .start()
+        counted.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
     )
     query.awaitTermination()
     progress = [p for p in query.recentProgress if p["numInputRows"]]
@@ -183,26 +196,27 @@ def _measure(
     out = sum(p["observedMetrics"]["rows"]["out"] for p in progress)
     operators = [p["stateOperators"] for p in progress[filling:]]
     keys, memory = ([sum(o[figure] for o in of_batch) for of_batch in operators] for figure in STATE_FIGURES)
-    return Measured(name, rates, out, expected, keys, memory)
+    return Run(rates, out, keys, memory)
 
 
-def _line(one: Measured) -> str:
-    rates = sorted(one.rates)
-    return f"{one.name}: {np.median(rates):,.0f} rows/s ({rates[0]:,.0f} - {rates[-1]:,.0f}), {one.out:,} rows out"
+def _line(one: Contestant) -> str:
+    run = one.runs[-1]
+    rates = sorted(run.rates)
+    return f"{one.name}: {np.median(rates):,.0f} rows/s ({rates[0]:,.0f} - {rates[-1]:,.0f}), {run.out:,} rows out"
 
 
-def _table(found: list[Measured], window: int, rows: int) -> Table:
+def _table(contestants: list[Contestant], window: int, rows: int) -> Table:
     table = Table(title=f"rows/s, windows of {window:,}, micro-batches of {rows:,} rows")
     quarters = "last / first quarter"
     columns = "median (min - max)", "micro-batches", "rows out", "of nothing", "of giving back", quarters, "state keys"
     for column in ("contestant", *columns):
         table.add_column(column, justify="left" if column == "contestant" else "right")
-    medians = {one.name: float(np.median(one.rates)) for one in found}
-    for one in found:
+    medians = {one.name: float(np.median(one.rates)) for one in contestants}
+    for one in contestants:
         mine = medians[one.name]
         spread = f"{mine:,.0f} ({min(one.rates):,.0f} - {max(one.rates):,.0f})"
         ratios = [f"{mine / medians[name]:.2f}x" for name in ("nothing", "giving back")]
-        keys = f"{one.state_keys[0]:,} .. {one.state_keys[-1]:,}"
-        steady = f"{one.last_to_first(one.rates):.2f}"
-        table.add_row(one.name, spread, str(len(one.rates)), f"{one.out:,}", *ratios, steady, keys)
+        keys = f"{one.runs[0].state_keys[0]:,} .. {one.runs[-1].state_keys[-1]:,}"
+        out = f"{one.runs[0].out:,}"
+        table.add_row(one.name, spread, str(len(one.rates)), out, *ratios, f"{one.last_to_first:.2f}", keys)
     return table

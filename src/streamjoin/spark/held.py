@@ -74,7 +74,7 @@ class HeldSide:
         """How to make a segment whose file is missing: from the state store."""
 
         def rebuild() -> Segment:
-            table, coordinate = unpacked(self._body(place))
+            table, coordinate = unpacked(self._spec, self._side, self._body(place))
             return self._built(self._new_window(), table, coordinate, place.first)
 
         return rebuild
@@ -107,7 +107,7 @@ class HeldSide:
     def _add(self, segment: Segment, coordinate: Integers, generation: int) -> None:
         memory, rows = self._memory, segment.table.num_rows
         name, file, highest = f"{self._side}-{memory.next_row}", new_file(), int(coordinate.max())
-        self._truth.put(name, packed(segment.table, coordinate))
+        self._truth.put(name, packed(self._spec, segment.table, coordinate))
         self._cache.put(file, segment)
         place = Place(name, file, memory.next_row, rows, segment.table.nbytes, highest, generation)
         memory.segments.append(place)
@@ -137,7 +137,7 @@ class HeldSide:
             start -= 1
         if start >= len(places) - 1:
             return
-        parts = [unpacked(self._body(place)) for place in places[start:]]
+        parts = [unpacked(self._spec, self._side, self._body(place)) for place in places[start:]]
         table = pa.concat_tables([part[0] for part in parts]).combine_chunks()
         coordinate = np.concatenate([part[1] for part in parts])
         generation = places[-1].generation

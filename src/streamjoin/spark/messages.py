@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import Row
 
 from ..predicate.expr import Side
 from .spec import Integers
@@ -53,12 +54,15 @@ class Message:
     rows: int
     latest: int
     times: bytes | None
-    body: bytes | None
+    body: bytes | memoryview | None
     note: bytes | None = None
 
     @classmethod
     def of(cls, row: Any) -> Message:
         return cls(row.side, row.partition, row.chunk, row.rows, row.latest, row.times, row.body, row.note)
+
+    def row(self, worker: int) -> Row:
+        return Row(worker=worker, **{name: getattr(self, name) for name in self.__slots__})
 
     @property
     def place(self) -> tuple[int, int]:
@@ -75,15 +79,30 @@ def row_bytes(table: pa.Table) -> int:
     return max(table.nbytes // max(table.num_rows, 1), 1)
 
 
+def to_view(table: pa.Table) -> memoryview:
+    """A table as one blob for the next step, copied once: its size is found out first."""
+    table = table.combine_chunks()
+    counting = pa.MockOutputStream()
+    _write(counting, table)
+    buffer = pa.allocate_buffer(counting.size())
+    _write(pa.FixedSizeBufferWriter(buffer), table)
+    return memoryview(buffer)
+
+
 def to_bytes(table: pa.Table) -> bytes:
+    """A table as one blob for the state store, which copies it several times on its way: smaller is faster."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        for batch in table.combine_chunks().to_batches():
-            writer.write_batch(batch)
+    _write(sink, table.combine_chunks(), compression="lz4")
     return sink.getvalue().to_pybytes()
 
 
-def from_bytes(body: bytes | pa.Buffer) -> pa.Table:
+def _write(sink: pa.NativeFile, table: pa.Table, compression: str | None = None) -> None:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+
+
+def from_bytes(body: bytes | memoryview | pa.Buffer) -> pa.Table:
     return pa.ipc.open_stream(body).read_all().combine_chunks()
 
 

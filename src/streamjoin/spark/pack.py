@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from ..predicate.expr import Side
 from ..store.hash import hash_keys
-from .messages import ARROW_MESSAGE, EVERY_WORKER, PLACE, to_bytes
+from .messages import ARROW_MESSAGE, EVERY_WORKER, PLACE, to_view
+from .process import spare_collector
 from .ranges import Keys
 from .spec import Integers, JoinSpec
 
@@ -26,6 +27,7 @@ class Pack:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
+        spare_collector()
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
         for chunk, table in enumerate(chunks(batches, self._spec.schemas[self._side])):
@@ -37,25 +39,25 @@ class Pack:
         times = spec.times(side, table)
         head = side, partition, chunk, len(times), int(times.max())
         if spec.routing == "broadcast":
-            yield _message(EVERY_WORKER, *head, None, to_bytes(table))
+            yield _message(EVERY_WORKER, *head, None, to_view(table))
             return
         all_times = times.tobytes() if spec.options.needs_order else None
         if spec.routing == "range":
             sample = Keys(spec).sample(side, spec.slots(side, table).columns).tobytes()
             router = spec.workers[(partition + chunk) % len(spec.workers)]
             for worker in spec.workers:
-                yield _message(worker, *head, all_times, to_bytes(table) if worker == router else None, sample)
+                yield _message(worker, *head, all_times, to_view(table) if worker == router else None, sample)
             return
         for worker, rows in zip(spec.workers, self._shares(table), strict=True):
             yield _message(worker, *head, all_times, self._body(table, rows))
 
-    def _body(self, table: pa.Table, rows: Integers) -> bytes | None:
+    def _body(self, table: pa.Table, rows: Integers) -> memoryview | None:
         if not len(rows):
             return None
         part = table.take(pa.array(rows))
         if self._spec.options.needs_order:
             part = part.append_column(PLACE, pa.array(rows.astype(np.int32)))
-        return to_bytes(part)
+        return to_view(part)
 
     def _shares(self, table: pa.Table) -> list[Integers]:
         """Which rows go to which worker: those with equal keys to the same one. Rows that can match nothing, because a
@@ -94,7 +96,7 @@ def _table(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 
 def _message(
     worker: int, side: Side, partition: int, chunk: int, rows: int, latest: int,
-    times: bytes | None, body: bytes | None, note: bytes | None = None,
+    times: bytes | None, body: memoryview | None, note: bytes | None = None,
 ) -> pa.RecordBatch:  # fmt: skip
     values = (worker, side, partition, chunk, rows, latest, times, body, note)
     arrays = [pa.array([value], field.type) for value, field in zip(values, ARROW_MESSAGE, strict=True)]

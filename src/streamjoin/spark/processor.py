@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from ..errors import DataError
 from ..predicate.expr import SIDES
-from .messages import BLOB_BYTES, Message, row_bytes, to_bytes
+from .messages import BLOB_BYTES, Message, row_bytes, to_view
+from .process import spare_collector
 from .ranges import Router
 from .spec import JoinSpec
 from .worker import Worker
@@ -24,6 +25,8 @@ OUTPUT = ", ".join(
 RESULT, FIGURES = "result", "figures"
 """Kinds of output: packed rows (of the result, or late ones by the side they belong to), and a worker's figures."""
 MOST_BYTES = 2**31 - 2**20
+NAME, BODY = StructType([StructField("name", StringType())]), StructType([StructField("body", BinaryType())])
+"""What is kept in the state store; as objects, since texts would be sent to the JVM to be parsed, for every task."""
 _NO_FIGURES = dict.fromkeys((*COUNTS, "seconds"))
 
 
@@ -51,7 +54,8 @@ class _Stateful(StatefulProcessor):
         self._spec = spec
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._values = handle.getMapState("values", "name string", "body binary")
+        spare_collector()
+        self._values = handle.getMapState("values", NAME, BODY)
 
     def close(self) -> None:
         """Nothing to release."""
@@ -84,11 +88,11 @@ class RouteProcessor(_Stateful):
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
         router = Router(self._spec, _StateStore(self._values))
         for worker, message in router.step([Message.of(row) for row in rows]):
-            yield Row(worker=worker, **asdict(message))
+            yield message.row(worker)
 
 
 def _packed(worker: int, kind: str, table: pa.Table) -> Iterator[Row]:
     size = max(BLOB_BYTES // row_bytes(table), 1)
     for start in range(0, table.num_rows, size):
-        body = to_bytes(table.slice(start, size))
+        body = to_view(table.slice(start, size))
         yield Row(worker=worker, kind=kind, body=body, **_NO_FIGURES)

@@ -28,7 +28,7 @@ from ..predicate.expr import SIDES, Side, other
 from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..store.rap_table import adjusted_splitters, sampled_splitters
-from .messages import PART, PLACE, Message, Part, from_bytes, to_bytes
+from .messages import PART, PLACE, Message, Part, from_bytes, to_view
 from .spec import Integers, JoinSpec
 
 FINE = 16
@@ -222,13 +222,13 @@ class Router:
                 self._body(table, rows, part), note,
             )  # fmt: skip
 
-    def _body(self, table: pa.Table, rows: Integers, part: Integers) -> bytes | None:
+    def _body(self, table: pa.Table, rows: Integers, part: Integers) -> memoryview | None:
         if not len(rows):
             return None
         cut = table.take(pa.array(rows)).append_column(PART, pa.array(part.astype(np.int8)))
         if self._spec.options.needs_order:
             cut = cut.append_column(PLACE, pa.array(rows.astype(np.int32)))
-        return to_bytes(cut)
+        return to_view(cut)
 
     def _follow(self, memory: RouterMemory, living: list[Generation], messages: Sequence[Message]) -> None:
         """Begin a new generation where this batch's keys would fall unevenly; the first one in any case."""

@@ -27,9 +27,10 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from ..predicate.expr import Side
 from ..store.subwindow import Subwindow
 from .messages import from_bytes, to_bytes
-from .spec import Integers
+from .spec import Integers, JoinSpec
 
 COORDINATE = "__streamjoin_coordinate"
 REMEMBERED = 4
@@ -64,13 +65,15 @@ def new_file() -> str:
     return uuid.uuid4().hex
 
 
-def packed(table: pa.Table, coordinate: Integers) -> bytes:
-    """A segment's rows as they are kept in the state store."""
-    return to_bytes(table.append_column(COORDINATE, pa.array(coordinate)))
+def packed(spec: JoinSpec, table: pa.Table, coordinate: Integers) -> bytes:
+    """A segment's rows as they are kept in the state store; where no order counts, times are coordinates."""
+    return to_bytes(table.append_column(COORDINATE, pa.array(coordinate)) if spec.options.needs_order else table)
 
 
-def unpacked(body: bytes) -> tuple[pa.Table, Integers]:
+def unpacked(spec: JoinSpec, side: Side, body: bytes) -> tuple[pa.Table, Integers]:
     table = from_bytes(body)
+    if not spec.options.needs_order:
+        return table, spec.times(side, table)
     coordinate = table.column(COORDINATE).to_numpy()
     return table.drop_columns([COORDINATE]), coordinate
 

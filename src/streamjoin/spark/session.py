@@ -13,10 +13,15 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 SHUFFLE = "spark.sql.shuffle.partitions"
+BATCH_BYTES, NO_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1)
+"""Where it has a limit, Spark adds up the bytes of a batch anew for every row that it hands to Python: a third of the
+time of packing. A limit of rows (10,000, Spark's own) is there as well."""
 
 
 def session(master: str = "local[*]", name: str = "streamjoin", /, **config: Any) -> Any:
     """A local session with all that `stream_join` needs, and further settings: `session(**{"spark.ui.enabled": True})`.
+
+    The parallel garbage collector suits blobs of megabytes, which the default one keeps apart from everything else.
 
     Python workers are started with the interpreter that runs this, unless PYSPARK_PYTHON says otherwise.
     """
@@ -28,7 +33,9 @@ def session(master: str = "local[*]", name: str = "streamjoin", /, **config: Any
         PROVIDER: ROCKSDB,
         CHANGELOG: "true",
         SHUFFLE: str(cores),
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+        BATCH_BYTES: NO_LIMIT,
+        "spark.driver.memory": "4g",
+        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",

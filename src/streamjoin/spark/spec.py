@@ -22,7 +22,7 @@ from ..predicate.vector import Frame
 Routing = Literal["broadcast", "hash", "range", "auto"]
 """Every tuple probes on all workers and is stored by one; tuples with equal keys meet on one worker; a worker has a
 range of keys; or what the predicate allows."""
-FORMAT = "1"
+FORMAT = "2"
 """Of what is kept in the state store, hashes included: to be raised when any of it changes."""
 Integers = npt.NDArray[np.int64]
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ..predicate.expr import SIDES
 from .messages import from_bytes
+from .process import spare_collector
 from .processor import FIGURES, RESULT
 from .spec import JoinSpec
 
@@ -22,6 +23,7 @@ class Unpack:
         self._spec = spec
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_collector()
         for batch in batches:
             for kind, body in zip(batch.column("kind").to_pylist(), batch.column("body"), strict=True):
                 if kind != FIGURES:
