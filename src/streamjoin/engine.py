@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time as clock
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -62,8 +62,11 @@ from .predicate.slots import SlotValues
 from .predicate.vector import Frame
 from .store import Window
 from .store.batch import Decide
-from .topology import Pairs, Topology
+from .topology import Pairs, Topology, Unmet
+from .topology.cell import CellJoin
+from .topology.over_nodes import HandshakeJoin, LowLatencyHandshakeJoin, MakeWindow, SplitJoin
 from .topology.pan import PanJoin
+from .topology.scale import ScaleJoin
 from .topology.three_step import ThreeStep
 from .window import Duration, TimeWindow
 from .window import Window as WindowSize
@@ -145,7 +148,7 @@ class WindowJoin:
     def _reset(self, schemas: dict[Side, pa.Schema]) -> None:
         """Everything that holds tuples, empty."""
         options = self.options
-        self._crew = Crew(options.workers if options.algorithm == "panjoin" else 1)
+        self._crew = Crew(1 if options.algorithm == "three-step" else options.workers)
         self._payload: dict[Side, Payload] = {side: Payload(schemas[side], self._crew.run) for side in SIDES}
         self._progress = Progress(options.lateness)
         self._push_order = PushOrder()
@@ -213,6 +216,10 @@ class WindowJoin:
                     self._collector.add(last)
                 self._advance(without_limit=True)
                 with self._whole():
+                    for left, right in self._topology.finish():
+                        for pair in zip(left, right, strict=True):
+                            self._results.add(*pair)
+                    self._results.end(self._times)
                     self._results.close(self._times)
                 self._state = "finished"
             return self._ready()
@@ -271,6 +278,7 @@ class WindowJoin:
         with self._lock:
             self._state = "closed"
             self._topology.close()
+            self._crew.close()
             self._reset({side: self._payload[side].schema for side in SIDES})
 
     def _check_state(self, call: str, *allowed: str) -> None:
@@ -410,12 +418,24 @@ class WindowJoin:
         """Let go of what no tuple to come can meet. All that was pushed must have been joined: the front's floor
         counts it as seen."""
         assert not self._has_work
+        unmet = self._topology.unmet()
         for side in SIDES:
             floor = self._front.floor(side)
             if floor is not None:
                 self._topology.expire(side, floor)
-                self._results.expire(side, floor, self._times)
+                self._results.expire(side, min([floor, *(bound[side][0] for bound in unmet)]), self._times)
+        self._results.settle(self._times, self._earliest(unmet))
+        for side in SIDES:
             self._release(side)
+
+    def _earliest(self, unmet: list[Unmet]) -> int | None:
+        """Pairs that the topology will find later have at least this timestamp."""
+        if not unmet:
+            return None
+        rows: dict[Side, npt.NDArray[np.int64]] = {
+            side: np.array([bound[side][1] for bound in unmet]) for side in SIDES
+        }
+        return int(np.maximum(*(self._times(side, rows[side]) for side in SIDES)).min())
 
     def _times(self, side: Side, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The timestamps of rows that are still here; without a time column, their place in the order of pushing."""
@@ -473,5 +493,21 @@ def _rows_where(table: pa.Table, mask: npt.NDArray[np.bool_]) -> pa.Table:
 
 def make_topology(options: Options, lowered: Lowered, decide: Decide, crew: Crew) -> Topology:
     """The algorithm and index that the options name."""
-    windows = {side: Window(lowered, side, options.index, crew.run) for side in SIDES}
-    return PanJoin(windows, decide, crew) if options.algorithm == "panjoin" else ThreeStep(windows, decide)
+
+    def window(side: Side, index: str = "") -> Window:
+        return Window(lowered, side, index or options.index, crew.run)
+
+    if options.algorithm in OVER_NODES:
+        return OVER_NODES[options.algorithm](options.workers, window, decide)
+    windows = {side: window(side) for side in SIDES}
+    if options.algorithm == "three-step":
+        return ThreeStep(windows, decide)
+    return (PanJoin if options.algorithm == "panjoin" else CellJoin)(windows, decide, crew)
+
+
+OVER_NODES: dict[str, Callable[[int, MakeWindow, Decide], Topology]] = {
+    "handshake": HandshakeJoin,
+    "low-latency-handshake": LowLatencyHandshakeJoin,
+    "splitjoin": SplitJoin,
+    "scalejoin": ScaleJoin,
+}

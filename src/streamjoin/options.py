@@ -44,8 +44,6 @@ IndexName = Literal["scan", "hash", "bi-sort", "rap-table", "wib-tree", "auto"]
 Late = Literal["drop", "keep"]
 """Whether late rows are only counted, or also kept for `late()`."""
 
-ALGORITHMS: tuple[str, ...] = ("three-step", "panjoin")
-"""What this version can run; the other names are known but refused."""
 ORDERED: tuple[str, ...] = ("bi-sort", "rap-table", "wib-tree")
 MAX_PENDING, MAX_BATCH, MAX_WAIT = 1 << 24, 1 << 15, 0.005
 
@@ -83,9 +81,10 @@ class Options:
 
     @property
     def needs_order(self) -> bool:
-        """Whether tuples must be taken in the merged order: where order decides which pairs there are, or theirs."""
+        """Whether tuples must be taken in the merged order: where order decides which pairs there are, or theirs, or
+        where the algorithm begins with it."""
         counted = any(isinstance(window, CountWindow) for window in self.windows.values())
-        return counted or self.order == "sorted"
+        return counted or self.order == "sorted" or self.algorithm == "scalejoin"
 
 
 def choose(argument: str, value: Any, allowed: Sequence[str]) -> Any:
@@ -177,13 +176,9 @@ def _time_columns(left: pa.Schema, right: pa.Schema, time: Any) -> TimeColumns |
 
 
 def _algorithm(algorithm: Any, workers: int) -> str:
-    known = get_args(Algorithm)
-    choose("algorithm", algorithm, known if algorithm in known else (*ALGORITHMS, "auto"))
+    choose("algorithm", algorithm, get_args(Algorithm))
     if algorithm == "auto":
         return "panjoin" if workers > 1 else "three-step"
-    if algorithm not in ALGORITHMS:
-        there = ", ".join(map(repr, (*ALGORITHMS, "auto")))
-        raise ArgumentError(f"algorithm: {algorithm!r} is not in this version; choose from {there}")
     return str(algorithm)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamjoin.store import batch, bi_sort, chain, ordered
-from streamjoin.topology import pan
+from streamjoin.topology import over_nodes, pan, threads
 
 
 @pytest.fixture(autouse=True)
@@ -20,3 +20,7 @@ def small_structures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(batch, "QUOTA", 20)
     monkeypatch.setattr(bi_sort, "PIECE", 16)
     monkeypatch.setattr(pan, "ALONE", 8)
+    monkeypatch.setattr(over_nodes, "FIRST_BLOCK", 5)
+    monkeypatch.setattr(over_nodes, "WAVE", 6)
+    monkeypatch.setattr(threads, "MESSAGES", 8)
+    monkeypatch.setattr(threads, "REPORTS", 2)

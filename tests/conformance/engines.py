@@ -20,6 +20,10 @@ class Engine(NamedTuple):
     def __str__(self) -> str:
         return f"{self.algorithm}-{self.index}" + (f"-{self.workers}" if self.workers else "")
 
+    @property
+    def on_nodes(self) -> bool:
+        return self.algorithm not in ("three-step", "panjoin", "celljoin")
+
     def can_run(self, plan: Plan) -> bool:
         offers = {"": lambda: True, "equality": lambda: bool(plan.equalities), "order": lambda: lower(plan).has_order}
         return offers[self.needs]()
@@ -33,6 +37,19 @@ ENGINES = [
     Engine("panjoin", "hash", needs="equality", workers=2),
     *(Engine("panjoin", index, needs="order", workers=2) for index in ("bi-sort", "rap-table", "wib-tree")),
     Engine("panjoin", "auto", workers=3),
+    Engine("celljoin", "scan", workers=2),
+    Engine("celljoin", "bi-sort", needs="order", workers=3),
+    Engine("handshake", "scan", workers=2),
+    Engine("handshake", "bi-sort", needs="order", workers=3),
+    Engine("handshake", "scan", workers=8),
+    Engine("low-latency-handshake", "scan", workers=2),
+    Engine("low-latency-handshake", "hash", needs="equality", workers=3),
+    Engine("low-latency-handshake", "bi-sort", needs="order", workers=8),
+    Engine("low-latency-handshake", "auto", workers=1),
+    Engine("splitjoin", "scan", workers=3),
+    Engine("splitjoin", "wib-tree", needs="order", workers=2),
+    Engine("scalejoin", "scan", workers=2),
+    Engine("scalejoin", "auto", workers=8),
 ]
 
 

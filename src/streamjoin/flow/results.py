@@ -94,6 +94,8 @@ class Results:
         self._count = 0
         self._of_step: list[tuple[Rows, Rows]] = []
         self._earliest_open: int | None = None
+        self._late = options.algorithm == "handshake"
+        """Whether pairs may be found later than they could."""
 
     def __len__(self) -> int:
         return self._count
@@ -137,13 +139,12 @@ class Results:
             self._offer(lonely, missing, times)
         else:
             self._offer(missing, lonely, times)
-        self._settle(times)
 
     def close(self, times: Times) -> None:
         """Both streams have ended."""
         for side in SIDES:
             self.expire(side, None, times)
-        self._settle(times)
+        self.settle(times, None)
 
     def _offer(self, left: Rows, right: Rows, times: Times) -> None:
         if not self._sorted:
@@ -151,15 +152,16 @@ class Results:
         elif len(left):
             key = np.maximum(_times_or_lowest("left", left, times), _times_or_lowest("right", right, times))
             columns = [key, np.where(left < 0, _LAST, left), np.where(right < 0, _LAST, right)]
-            if self._open:
+            if self._open or self._late:
                 self._held.push(columns)
             else:
                 self._emit(*_in_order(columns))
 
-    def _settle(self, times: Times) -> None:
-        """Let go of held results that no open tuple can precede any more."""
+    def settle(self, times: Times, unmet: int | None) -> None:
+        """Let go of held results that no other one can precede any more: neither an open tuple nor a pair that will be
+        found later, at `unmet` or after it."""
         opens = [o.earliest(side, times) for side, o in self._open.items()]
-        self._earliest_open = min((t for t in opens if t is not None), default=None)
+        self._earliest_open = min((t for t in (*opens, unmet) if t is not None), default=None)
         if self._sorted:
             bound = self._earliest_open
             columns = self._held.pop_all() if bound is None else self._held.pop_below(bound)

@@ -45,6 +45,10 @@ class Batch:
     def take(self, places: Rows) -> Batch:
         return self._select(places)
 
+    def every(self, start: int, step: int) -> Batch:
+        """Every so many tuples, from one on."""
+        return self._select(slice(start, None, step))
+
     def parts(self, size: int | None = None) -> list[Batch]:
         """The batch cut into pieces of at most this size."""
         return self.parts_of(LARGEST_PART if size is None else min(size, LARGEST_PART))

@@ -35,3 +35,10 @@ class ScanIndex(Subwindow):
 
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
         return self.scan(probing.mine(probing.batch), sink, 0, self.count, self._blocks)
+
+    def probe_part(self, probing: Probing, sink: PairSink, number: int, of: int) -> Iterator[int]:
+        """Compare with one of so many parts, which have about equally many blocks."""
+        blocks = -(-self.count // BLOCK)
+        first, last = blocks * number // of, blocks * (number + 1) // of
+        ends = self._blocks[0][first:last], self._blocks[1][first:last]
+        return self.scan(probing.batch, sink, first * BLOCK, min(last * BLOCK, self.count), ends)

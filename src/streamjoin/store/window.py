@@ -114,6 +114,24 @@ class Window:
         for subwindows in by_space.values():
             yield from probe_sorted(subwindows, probing, sink)
 
+    def probe_part(self, probing: Probing, sink: PairSink, number: int, of: int) -> Iterator[int]:
+        """Like `probe`, but against one of so many parts of the window: equally many tuples of each subwindow that is
+        scanned, and of the others every n-th subwindow."""
+        indexed = 0
+        by_space: dict[KeySpace | None, list[OrderedIndex]] = {}
+        for subwindow in self._chain.subwindows:
+            if isinstance(subwindow, ScanIndex):
+                yield from subwindow.probe_part(probing, sink, number, of)
+                continue
+            indexed += 1
+            if indexed % of != number:
+                continue
+            yield from subwindow.probe(probing, sink)
+            if isinstance(subwindow, OrderedIndex) and subwindow.has_runs:
+                by_space.setdefault(subwindow.space, []).append(subwindow)
+        for subwindows in by_space.values():
+            yield from probe_sorted(subwindows, probing, sink)
+
     def expire(self, floor: int) -> int:
         """Release what lies below; returns how many subwindows that were."""
         return self._chain.expire(floor)

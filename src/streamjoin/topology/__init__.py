@@ -16,11 +16,16 @@ from ..store.batch import Batch, Rows
 Pairs = tuple[list[Rows], list[Rows]]
 """Rows of the left and of the right, piece by piece: the n-th row of one belongs to the n-th row of the other."""
 
+Unmet = dict[Side, tuple[int, int]]
+"""The coordinate and row of a tuple of each side."""
+
 
 class Topology(Protocol):
     """Runs the join of two windows."""
 
-    comparisons: int
+    @property
+    def comparisons(self) -> int:
+        """Pairs of tuples that were looked at so far."""
 
     def step(self, batches: Mapping[Side, Batch], chores: Sequence[Callable[[], None]] = ()) -> Iterator[Pairs]:
         """Take new tuples of one or both sides; gives all pairs they make, a bounded number at a time.
@@ -29,6 +34,13 @@ class Topology(Protocol):
         included. The ranges are such that of two tuples at most one finds the other. Nothing else may happen to the
         topology until the iterator is used up. `chores` are done on the way, by a worker that has time.
         """
+
+    def finish(self) -> Iterator[Pairs]:
+        """Both streams have ended; gives the pairs that have not been found yet."""
+
+    def unmet(self) -> list[Unmet]:
+        """What pairs may still be found among the tuples that were taken already: of each such pair both tuples are at
+        least as late as those of one of these bounds. Only handshake join finds pairs later than it could."""
 
     def expire(self, side: Side, floor: int) -> None:
         """No future tuple will meet a tuple of this side below the floor."""
@@ -55,6 +67,12 @@ class OverWindows:
     def __init__(self, windows: Mapping[Side, Window]) -> None:
         self._windows = windows
         self.comparisons = 0
+
+    def finish(self) -> Iterator[Pairs]:
+        yield from ()
+
+    def unmet(self) -> list[Unmet]:
+        return []
 
     def occupancy(self, side: Side) -> int:
         return self._windows[side].count

@@ -126,4 +126,4 @@ class PanJoin(OverWindows):
         return [{"worker": n, "busy_s": s, **(shared if not n else {})} for n, s in enumerate(busy)]
 
     def close(self) -> None:
-        self._crew.close()
+        """There are no threads but the crew's, which is not ours."""

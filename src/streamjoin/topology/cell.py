@@ -1,0 +1,79 @@
+"""CellJoin (Gedik et al., as handshake join, section 2.2, and low-latency handshake join, section 2.2.1, describe it).
+
+Kang's three steps, with the scan in parallel: for every arriving batch, the other window is partitioned anew over the
+cores, and each compares the whole batch with its part. A coordinator hands the parts out and gathers the pairs, which
+keeps the order of the sequential procedure and limits how far it scales.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..flow.crew import Crew
+from ..predicate.expr import Side, other
+from ..store import Batch, PairSink, Probing, Window
+from ..store.batch import Decide
+from . import OverWindows, Pairs
+
+
+class CellJoin(OverWindows):
+    """`windows` hold both sides' tuples; `decide` settles what kernels leave open."""
+
+    def __init__(self, windows: Mapping[Side, Window], decide: Decide, crew: Crew) -> None:
+        super().__init__(windows)
+        self._decide, self._crew = decide, crew
+
+    def step(self, batches: Mapping[Side, Batch], chores: Sequence[Callable[[], None]] = ()) -> Iterator[Pairs]:
+        for chore in chores:
+            chore()
+        for side, batch in batches.items():
+            self._windows[side].insert(batch)
+            self._windows[other(side)].expect(batch)
+        for side, batch in batches.items():
+            window = self._windows[other(side)]
+            window.prepare()
+            for piece in batch.parts() if len(batch) else []:
+                yield from self._scan(side, window, Probing(piece))
+
+    def _scan(self, side: Side, window: Window, probing: Probing) -> Iterator[Pairs]:
+        """The whole piece against every part of the window, all parts at once; those that have found as much as may be
+        kept go on when it has been taken."""
+        parts = [_Part(window, probing, PairSink(self._decide, left_probes=side == "left"), number, self._crew.workers)
+                 for number in range(self._crew.workers)]  # fmt: skip
+        while parts:
+            yield from self._crew.run([part.run for part in parts])
+            for part in parts:
+                self.comparisons += part.comparisons
+                part.comparisons = 0
+            parts = [part for part in parts if not part.done]
+
+    def expire(self, side: Side, floor: int) -> None:
+        self._windows[side].expire(floor)
+
+    def workers(self) -> list[dict[str, Any]]:
+        """The windows are shared: the first entry has the counts, each has the seconds its thread was busy."""
+        busy = list(self._crew.busy.values()) or [0.0]
+        return [{"worker": n, "busy_s": s, **(self.shared_figures() if not n else {})} for n, s in enumerate(busy)]
+
+    def close(self) -> None:
+        """There are no threads but the crew's, which is not ours."""
+
+
+class _Part:
+    """One core's part of the window."""
+
+    def __init__(self, window: Window, probing: Probing, sink: PairSink, number: int, of: int) -> None:
+        self._steps = window.probe_part(probing, sink, number, of)
+        self._sink = sink
+        self.comparisons = 0
+        self.done = False
+
+    def run(self) -> Pairs:
+        for compared in self._steps:
+            self.comparisons += compared
+            if self._sink.is_full:
+                break
+        else:
+            self.done = True
+        return self._sink.take()

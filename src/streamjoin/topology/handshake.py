@@ -1,0 +1,120 @@
+"""Handshake join (Teubner and Mueller, sections 3 and 4, Figures 9 and 13).
+
+Both windows lie side by side along a chain of nodes. R (the left stream) enters at the left and moves to the right, S
+enters at the right and moves to the left; a pair is compared where the two meet (*immediate scan*, section 3.5). A
+block moves on when its node has more than the next one (`forward_tuples`: *autonomic load balancing*, section 4.3), so
+a pair may have to wait for half a window before it is found (low-latency handshake join, section 3.1).
+
+*Two-phase forwarding* (section 4.2): a block of S that was sent on stays at its node until the next one acknowledges
+it, so that it meets the blocks of R that are on their way in the opposite direction. R leaves at once: one of the two
+must. Every pair is thus compared at exactly one node.
+
+The driver takes expired tuples out at the far ends (section 4.4), where they have met everything. When the streams
+have ended, it lets everything flow through (`drain`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ..predicate.expr import SIDES, Side
+from .node import Block, Kind, LocalWindow, Message, Port, Send, inserted
+
+
+class Board:
+    """How many tuples each node has: what neighbours look at when they decide to send some on. It may be out of date
+    without harm."""
+
+    def __init__(self, nodes: int) -> None:
+        self.size: dict[Side, list[int]] = {side: [0] * nodes for side in SIDES}
+        self.draining = False
+
+
+class HandshakeNode:
+    """Node `number` of a chain of `nodes`. `two_phase=False` forgets blocks of S when they are sent on: to show what
+    then goes wrong."""
+
+    def __init__(
+        self, number: int, nodes: int, windows: dict[Side, LocalWindow], board: Board, two_phase: bool = True
+    ) -> None:
+        self._number, self._last = number, nodes - 1
+        self.windows = windows
+        self._board = board
+        self._two_phase = two_phase
+        self._blocks: dict[Side, deque[tuple[Block, int]]] = {side: deque() for side in SIDES}
+        """Blocks that were not sent on, oldest first, and where each ends in its window."""
+        self._earliest: dict[Side, deque[Block]] = {side: deque() for side in SIDES}
+        """Those of them that begin before all younger ones."""
+        self._forwarded: deque[tuple[Block, int]] = deque()
+        """Blocks of S that were sent on and not acknowledged."""
+
+    def receive(self, port: Port, message: Message, send: Send) -> None:
+        block = message.block
+        if message.kind is Kind.ARRIVAL:
+            assert block is not None
+            self._meet(block)
+            if block.side == "right" and self._number < self._last and self._two_phase:
+                send("right", Message(Kind.ACKNOWLEDGEMENT, block))
+        elif message.kind is Kind.ACKNOWLEDGEMENT:
+            self.windows["right"].drop(self._forwarded.popleft()[1])
+        elif message.kind is Kind.EXPIRY:
+            self._expire(message, send)
+        elif message.kind is Kind.TICK and self._number < self._last:
+            send("right", message)
+        self._forward(send)
+
+    def _meet(self, block: Block) -> None:
+        """Figure 9, lines 11 to 13 and 19 to 21."""
+        window = self.windows["right" if block.side == "left" else "left"]
+        window.probe(block, window.head, window.tail)
+        own = self.windows[block.side]
+        self._blocks[block.side].append((block, inserted(own, block)[1]))
+        earliest = self._earliest[block.side]
+        while earliest and earliest[-1].earliest >= block.earliest:
+            earliest.pop()
+        earliest.append(block)
+        self._board.size[block.side][self._number] += len(block)
+
+    def _pop(self, side: Side) -> tuple[Block, int]:
+        """Take the oldest block, and where it ends."""
+        block, end = self._blocks[side].popleft()
+        if self._earliest[side][0] is block:
+            self._earliest[side].popleft()
+        self._board.size[side][self._number] -= len(block)
+        return block, end
+
+    def _forward(self, send: Send) -> None:
+        """Figure 9, lines 23 to 29: send the oldest block on where the neighbour has fewer tuples. While draining,
+        everything goes on."""
+        for side, step, to in _DIRECTIONS:
+            neighbour = self._number + step
+            blocks, size = self._blocks[side], self._board.size[side]
+            while blocks and 0 <= neighbour <= self._last:
+                if not self._board.draining and size[self._number] <= size[neighbour]:
+                    break
+                block, end = self._pop(side)
+                send(to, Message(Kind.ARRIVAL, block))
+                if side == "right" and self._two_phase:
+                    self._forwarded.append((block, end))
+                else:
+                    self.windows[side].drop(end)
+                if not self._board.draining:
+                    break
+
+    def _expire(self, message: Message, send: Send) -> None:
+        """Taken out at the end that a side flows to: R's on the rightmost node, S's on the leftmost (Figure 12)."""
+        side = message.side
+        assert side is not None
+        if self._number != (self._last if side == "left" else 0):
+            return
+        blocks, window = self._blocks[side], self.windows[side]
+        reach = window.below(window.head, message.floor)
+        while blocks and blocks[0][1] <= reach:
+            window.drop(self._pop(side)[1])
+
+    def earliest(self, side: Side) -> tuple[int, int] | None:
+        """Coordinate and row of the earliest tuple of a side that is here and was not sent on."""
+        return self._earliest[side][0].earliest if self._earliest[side] else None
+
+
+_DIRECTIONS: tuple[tuple[Side, int, Port], ...] = (("right", -1, "left"), ("left", 1, "right"))

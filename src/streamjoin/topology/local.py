@@ -1,0 +1,128 @@
+"""A node's windows over the store: any index, found pairs checked against the windows that the user asked for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..predicate.cache import compiled
+from ..predicate.expr import SIDES, Side
+from ..store import Batch, PairSink, Probing, Window
+from ..store.batch import Decide, Rows
+from .node import Block
+
+Report = Callable[[Rows, Rows], None]
+"""Takes pairs of rows: left ones, right ones."""
+
+
+class Ledger:
+    """Every tuple's coordinate and the [low, high) of coordinates that it meets, by side and row.
+
+    A pair is in the window iff one of the two meets the other: with time windows both do, where order counts only the
+    later one. Rows may come in any order, but none below what was forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._base: dict[Side, int] = dict.fromkeys(SIDES, 0)
+        self._known: dict[Side, Any] = {side: np.empty((3, 1024), np.int64) for side in SIDES}
+        self._end: dict[Side, int] = dict.fromkeys(SIDES, 0)
+
+    def add(self, side: Side, batch: Batch) -> None:
+        if not len(batch):
+            return
+        base, known = self._base[side], self._known[side]
+        needed = int(batch.row.max()) + 1
+        if needed - base > known.shape[1]:
+            grown = np.empty((3, 2 * (needed - base)), np.int64)
+            grown[:, : known.shape[1]] = known
+            self._known[side] = known = grown
+        known[:, batch.row - base] = batch.coordinate, batch.low, batch.high
+        self._end[side] = max(self._end[side], needed)
+
+    def forget(self, side: Side, row: int) -> None:
+        """Rows below this one will not be asked for again; they go when they are many."""
+        base, known = self._base[side], self._known[side]
+        if row - base > known.shape[1] // 2:
+            self._known[side] = known[:, row - base :].copy()
+            self._base[side] = row
+
+    def within(self, left: Rows, right: Rows) -> tuple[Rows, Rows]:
+        """Those of some pairs that are in the window."""
+        keep = _within(left - self._base["left"], right - self._base["right"], *(self._known[s] for s in SIDES))
+        return (left, right) if keep.all() else (left[keep], right[keep])
+
+
+@compiled
+def _within(left, right, of_left, of_right):  # type: ignore[no-untyped-def]
+    keep = np.empty(len(left), np.bool_)
+    for k in range(len(left)):
+        l, r = left[k], right[k]
+        sees = (of_left[0, l] >= of_right[1, r]) & (of_left[0, l] < of_right[2, r])
+        seen = (of_right[0, r] >= of_left[1, l]) & (of_right[0, r] < of_left[2, l])
+        keep[k] = sees | seen
+    return keep
+
+
+class StoredWindow:
+    """A `LocalWindow`. In the store, a tuple's coordinate is its place, so every index can leave out the places that a
+    block may not look at."""
+
+    def __init__(self, window: Window, side: Side, ledger: Ledger, decide: Decide, report: Report) -> None:
+        self._window, self._side = window, side
+        self._ledger, self._decide, self._report = ledger, decide, report
+        self._blocks: deque[tuple[int, int]] = deque()  # each block's highest coordinate, and where it ends
+        self.head = self.tail = 0
+        self.comparisons = 0
+
+    def insert(self, block: Block) -> None:
+        batch: Batch = block.batch
+        places = np.arange(self.tail, self.tail + len(batch))
+        self._window.insert(Batch(batch.row, places, places, places, batch.slots))
+        self.tail += len(batch)
+        self._blocks.append((int(batch.coordinate.max()), self.tail))
+
+    def probe(self, block: Block, start: int, stop: int) -> None:
+        batch: Batch = block.batch
+        if stop <= start:
+            return
+        low, high = np.full(len(batch), start), np.full(len(batch), stop)
+        asking = Batch(batch.row, batch.coordinate, low, high, batch.slots)
+        self._window.expect(asking)
+        self._window.prepare()
+        sink = PairSink(self._decide, left_probes=block.side == "left")
+        for compared in self._window.probe(Probing(asking), sink):
+            self.comparisons += compared
+            if sink.is_full:
+                self._hand_on(sink)
+        self._hand_on(sink)
+
+    def _hand_on(self, sink: PairSink) -> None:
+        for left, right in zip(*sink.take(), strict=True):
+            left, right = self._ledger.within(left, right)
+            if len(left):
+                self._report(left, right)
+
+    def drop(self, head: int) -> None:
+        if head > self.head:
+            self.head = head
+            self._window.expire(head)
+            while self._blocks and self._blocks[0][1] <= head:
+                self._blocks.popleft()
+
+    def below(self, head: int, floor: int) -> int:
+        for highest, end in self._blocks:
+            if highest >= floor:
+                break
+            head = max(head, end)
+        return head
+
+    @property
+    def count(self) -> int:
+        return self.tail - self.head
+
+    @property
+    def window(self) -> Window:
+        return self._window

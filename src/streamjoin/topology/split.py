@@ -1,0 +1,33 @@
+"""SplitJoin (as PanJoin, section II, describes it): storing and probing are split, and no node talks to another.
+
+Every node gets every block and compares it with its share of the other window; of the block's tuples, each node stores
+every n-th one, in turn. All nodes take the blocks in the same order, so a pair is compared once: by the node that
+stores the tuple of the earlier block, when the later block comes.
+"""
+
+from __future__ import annotations
+
+from ..predicate.expr import Side, other
+from .node import Kind, LocalWindow, Message, Port, Send
+
+
+class SplitNode:
+    """Node `number` of so many."""
+
+    def __init__(self, number: int, nodes: int, windows: dict[Side, LocalWindow]) -> None:
+        self._number, self._nodes = number, nodes
+        self.windows = windows
+
+    def receive(self, port: Port, message: Message, send: Send) -> None:
+        if message.kind is Kind.EXPIRY:
+            assert message.side is not None
+            window = self.windows[message.side]
+            window.drop(window.below(window.head, message.floor))
+            return
+        block = message.block
+        assert block is not None
+        window = self.windows[other(block.side)]
+        window.probe(block, window.head, window.tail)
+        own = block.share(self._number, self._nodes)
+        if len(own):
+            self.windows[block.side].insert(own)

@@ -1,0 +1,182 @@
+"""Nodes on threads, one each, over mailboxes.
+
+Invariant: `run` ends when no message is on its way and no node is at work, and every pair that was reported has been
+handed on. A node never waits for another one to take its messages: what does not fit into a mailbox waits at the
+sender. A node that reports more pairs than are taken waits, so pairs never pile up.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ..flow.ring import Counter, Mailbox, Waiting
+from ..store.batch import Rows
+from .node import Message, Node, Port
+
+MESSAGES, REPORTS = 1024, 8
+"""Room of a mailbox between nodes, and for pairs on their way to the driver."""
+PATIENCE, IDLE = 0.001, 1.0
+"""Seconds for which a node without work looks for some before it goes to sleep, and before its thread ends."""
+
+NUMA = Path("/sys/devices/system/node")
+
+
+class Threads:
+    """`ports` are those that every node listens to."""
+
+    def __init__(self, workers: int, ports: Sequence[Port]) -> None:
+        self._ports = ports
+        self._boxes = {(node, port): Mailbox(MESSAGES) for node in range(workers) for port in ports}
+        self._reports = [Mailbox(REPORTS) for _ in range(workers)]
+        self._overflow: list[dict[tuple[int, Port], deque[Message]]] = [{} for _ in range(workers)]
+        self._pending, self._idle, self._closing = Counter(1), Counter(), Counter()
+        self._results = Waiting(self._reports, self._idle)
+        self._running = threading.Event()
+        self._error: BaseException | None = None
+        self._nodes: Sequence[Node] = []
+        self._alive: dict[int, threading.Thread] = {}
+        self._changing = threading.Lock()
+        self.busy = [0.0] * workers
+
+    def drive(self, nodes: Sequence[Node]) -> None:
+        """Say whom to run, before the first run."""
+        self._nodes = nodes
+
+    def _wake(self) -> None:
+        """Start the threads, or those that have ended because there was nothing to do for long."""
+        with self._changing:
+            self._running.set()
+            if len(self._alive) < len(self._nodes):
+                cores = neighbouring_cores(len(self._nodes))
+                for k, node in enumerate(self._nodes):
+                    if k not in self._alive:
+                        name, arguments = f"streamjoin-{k}", (k, node, cores[k])
+                        self._alive[k] = threading.Thread(target=self._work, args=arguments, name=name, daemon=True)
+                        self._alive[k].start()
+
+    def _may_sleep(self, number: int) -> bool:
+        """Whether a thread that found nothing to do shall wait for the next run; else it ends, so that a join which
+        was not closed does not keep its threads and all they hold."""
+        if self._running.wait(IDLE):
+            return True
+        with self._changing:
+            if not self._running.is_set():
+                del self._alive[number]
+                return False
+        return True
+
+    def report(self, node: int, left: Rows, right: Rows) -> None:
+        """Called by a node's windows: hand pairs on, and wait while nobody takes them."""
+        while not self._reports[node].put((left, right)):
+            if self._closing.value:
+                raise _Closed
+            time.sleep(PATIENCE)
+
+    def feed(self, node: int, port: Port, message: Message) -> None:
+        """Called by the driver between runs; so few that they fit."""
+        self._pending.add(1)
+        assert self._boxes[node, port].put(message), "a mailbox is full"
+
+    def run(self) -> Iterator[tuple[Rows, Rows]]:
+        """Let the nodes work; gives pairs as they are found. While it does not run, the driver itself counts as
+        pending, since the nodes may be through with what was fed before it has fed everything."""
+        self._wake()
+        if self._pending.add(-1) == 0:
+            self._idle.add(1)
+        ended = 0
+        while not ended:
+            self._results.wait(0.05)
+            ended = self._idle.value  # looked at first: whatever was reported before is found below
+            if self._error is not None:
+                raise self._error
+            for box in self._reports:
+                while (pairs := box.get()) is not None:
+                    yield pairs
+        self._running.clear()
+        self._idle.add(-1)
+        self._pending.add(1)
+
+    def close(self) -> None:
+        self._closing.add(1)
+        with self._changing:
+            self._running.set()
+            threads = list(self._alive.values())
+        for thread in threads:
+            thread.join()
+
+    # -- on a node's thread ----------------------------------------------------------------------------------------
+
+    def _work(self, number: int, node: Node, cores: set[int] | None) -> None:
+        if cores is not None:
+            os.sched_setaffinity(0, cores)
+        boxes = [(port, self._boxes[number, port]) for port in self._ports]
+        waiting = Waiting([box for _, box in boxes], self._closing)
+        overflow = self._overflow[number]
+
+        def send(to: Port, message: Message) -> None:
+            step, port = _NEIGHBOUR[to]
+            target = number + step, port
+            if target in self._boxes:
+                self._pending.add(1)
+                late = overflow.get(target)
+                if late or not self._boxes[target].put(message):
+                    overflow.setdefault(target, deque()).append(message)
+
+        try:
+            while not self._closing.value and self._may_sleep(number):
+                while waiting.wait(PATIENCE) and not self._closing.value:
+                    started = time.perf_counter()
+                    for port, box in boxes:
+                        message = box.get()
+                        if message is not None:
+                            node.receive(port, message, send)
+                            if self._pending.add(-1) == 0:
+                                self._idle.add(1)
+                    self._flush(overflow)
+                    self.busy[number] += time.perf_counter() - started
+                self._flush(overflow)
+        except _Closed:
+            return
+        except BaseException as error:
+            self._error = error
+            self._idle.add(1)
+
+    def _flush(self, overflow: dict[tuple[int, Port], deque[Message]]) -> None:
+        for target, late in overflow.items():
+            while late and self._boxes[target].put(late[0]):
+                late.popleft()
+
+
+class _Closed(Exception):
+    """The join was closed while a node had pairs to report."""
+
+
+_NEIGHBOUR: dict[Port, tuple[int, Port]] = {"left": (-1, "right"), "right": (1, "left")}
+
+
+def neighbouring_cores(workers: int) -> list[set[int] | None]:
+    """For each worker the cores it may use: workers next to each other share a NUMA node as long as it has cores, and
+    each stays on its own. On a machine with one such node the system places them better: None."""
+    if not hasattr(os, "sched_getaffinity"):
+        return [None] * workers
+    allowed = os.sched_getaffinity(0)
+    nodes = [_cpus(path.read_text()) & allowed for path in sorted(NUMA.glob("node*/cpulist"))]
+    nodes = [cpus for cpus in nodes if cpus]
+    if len(nodes) < 2:
+        return [None] * workers
+    places = [cpus for cpus in nodes for _ in cpus]
+    return [places[k * len(places) // workers if workers > len(places) else k] for k in range(workers)]
+
+
+def _cpus(text: str) -> set[int]:
+    """What "0-3,8" means."""
+    found: set[int] = set()
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return found

@@ -1,0 +1,267 @@
+"""Rings and mailboxes against a deque, and between real threads with fewer cores than threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import njit, types
+
+from streamjoin.errors import ArgumentError
+from streamjoin.flow.ring import LINE, Counter, Mailbox, Ring, Waiting, counter_add, load_acquire, ring_get, ring_put
+
+VALUES = 200_000
+sched_yield = types.ExternalFunction("sched_yield", types.int32())
+
+operations = st.lists(st.tuples(st.booleans(), st.integers(0, 12)), min_size=20, max_size=60)
+"""(put or get, how many)"""
+
+
+def run_together(tasks: Sequence[Callable[[], object]], stop: Counter, seconds: float = 20) -> None:
+    """Every task in a thread of its own. `stop` asks them to give up: when one has failed, or time is over."""
+    errors: list[BaseException] = []
+
+    def guarded(task: Callable[[], object]) -> None:
+        try:
+            task()
+        except BaseException as error:
+            errors.append(error)
+            stop.add(1)
+
+    threads = [threading.Thread(target=guarded, args=(task,), daemon=True) for task in tasks]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + seconds
+    for thread in threads:
+        thread.join(max(deadline - time.monotonic(), 0))
+    late = sum(thread.is_alive() for thread in threads)
+    stop.add(1)
+    for thread in threads:
+        thread.join(5)
+    if errors:
+        raise errors[0]
+    assert not late, f"{late} of {len(threads)} threads were not done after {seconds} s"
+
+
+def rounded(capacity: int) -> int:
+    return next(2**k for k in range(20) if 2**k >= capacity)
+
+
+@given(st.integers(1, 9), operations)
+def test_a_ring_is_a_bounded_deque(capacity: int, operations_: list[tuple[bool, int]]) -> None:
+    ring, model, number = Ring(capacity), deque[int](), 0
+    for is_put, count in operations_:
+        if is_put:
+            taken = ring.put(np.arange(number, number + count))
+            assert taken == min(count, rounded(capacity) - len(model))
+            model.extend(range(number, number + taken))
+            number += taken
+        else:
+            assert ring.get(count).tolist() == [model.popleft() for _ in range(min(count, len(model)))]
+        assert len(ring) == len(model)
+
+
+@given(st.integers(1, 9), operations)
+def test_a_mailbox_is_a_bounded_deque(capacity: int, operations_: list[tuple[bool, int]]) -> None:
+    mailbox, model, number = Mailbox(capacity), deque[str](), 0
+    for is_put, count in operations_:
+        for _ in range(count):
+            if is_put:
+                taken = mailbox.put(str(number))
+                assert taken == (len(model) < rounded(capacity))
+                model.extend([str(number)] * taken)
+                number += 1
+            else:
+                assert mailbox.get() == (model.popleft() if model else None)
+            assert len(mailbox) == len(model)
+
+
+def test_a_message_taken_is_released() -> None:
+    class Message:
+        pass
+
+    mailbox, message = Mailbox(4), Message()
+    known = weakref.ref(message)
+    mailbox.put(message)
+    del message
+    assert known() is not None
+    mailbox.get()
+    assert known() is None
+
+
+def test_what_cannot_be_is_refused() -> None:
+    for queue in (Ring, Mailbox):
+        with pytest.raises(ArgumentError, match="capacity: 0"):
+            queue(0)
+    mailbox = Mailbox(1)
+    with pytest.raises(ArgumentError, match="None"):
+        mailbox.put(None)
+    assert len(mailbox) == 0
+
+
+@njit(nogil=True)
+def send(slots, indexes, values, sizes, stop):  # type: ignore[no-untyped-def]
+    """Values in batches of these sizes, over and over; returns how many were sent before `stop`."""
+    sent, turn = 0, 0
+    while sent < len(values) and load_acquire(stop, LINE // 2) == 0:
+        taken = ring_put(slots, indexes, values[sent : sent + sizes[turn % len(sizes)]])
+        sent, turn = sent + taken, turn + 1
+        if taken == 0:
+            sched_yield()
+    return sent
+
+
+@njit(nogil=True)
+def receive(slots, indexes, out, sizes, stop):  # type: ignore[no-untyped-def]
+    got, turn = 0, 0
+    while got < len(out) and load_acquire(stop, LINE // 2) == 0:
+        taken = ring_get(slots, indexes, out[got : got + sizes[turn % len(sizes)]])
+        got, turn = got + taken, turn + 1
+        if taken == 0:
+            sched_yield()
+    return got
+
+
+@pytest.mark.parametrize(("pairs", "capacity"), [(1, 1), (1, 2), (1, 16), (1, 1024), (8, 2), (8, 64)])
+def test_kernels_pass_values_in_order(pairs: int, capacity: int) -> None:
+    """Without the GIL from the first value to the last: only the indexes keep the threads apart."""
+    rng, stop = np.random.default_rng(capacity), Counter()
+    values = rng.integers(-(2**63), 2**63 - 1, VALUES // pairs)
+    outs = [np.zeros_like(values) for _ in range(pairs)]
+    tasks: list[Callable[[], object]] = []
+    for out in outs:
+        ring, sizes = Ring(capacity), rng.integers(1, 2 * capacity + 1, (2, 997))
+        tasks.append(lambda ring=ring, sizes=sizes: send(ring.slots, ring.indexes, values, sizes[0], stop.words))
+        tasks.append(
+            lambda ring=ring, sizes=sizes, out=out: receive(ring.slots, ring.indexes, out, sizes[1], stop.words)
+        )
+    run_together(tasks, stop)
+    for out in outs:
+        np.testing.assert_array_equal(out, values)
+
+
+def until(stop: Counter) -> Iterator[None]:
+    """Turns of a polling loop, which lets others run in between."""
+    while not stop.value:
+        yield
+        time.sleep(0)
+
+
+@pytest.mark.parametrize(("pairs", "capacity"), [(1, 3), (1, 500), (8, 500)])
+def test_rings_pass_values_in_order(pairs: int, capacity: int) -> None:
+    stop, total = Counter(), (VALUES if capacity > 3 else VALUES // 10) // pairs
+    results: list[list[int]] = [[] for _ in range(pairs)]
+
+    def producer(ring: Ring) -> None:
+        rng, sent = np.random.default_rng(1), 0
+        for _ in until(stop):
+            sent += ring.put(np.arange(sent, min(sent + rng.integers(1, 2 * capacity), total)))
+            if sent == total:
+                return
+
+    def consumer(ring: Ring, result: list[int]) -> None:
+        rng = np.random.default_rng(2)
+        for _ in until(stop):
+            result += ring.get(int(rng.integers(1, 2 * capacity))).tolist()
+            if len(result) >= total:
+                return
+
+    tasks: list[Callable[[], object]] = []
+    for result in results:
+        ring = Ring(capacity)
+        tasks.append(lambda ring=ring: producer(ring))
+        tasks.append(lambda ring=ring, result=result: consumer(ring, result))
+    run_together(tasks, stop)
+    assert all(result == list(range(total)) for result in results)
+
+
+@pytest.mark.parametrize(("pairs", "capacity"), [(1, 1), (1, 300), (8, 7)])
+def test_mailboxes_pass_messages_in_order(pairs: int, capacity: int) -> None:
+    """The consumer sleeps in `Waiting` whenever nothing is there."""
+    stop, total = Counter(), 20_000 // pairs
+    results: list[list[tuple[int]]] = [[] for _ in range(pairs)]
+
+    def producer(mailbox: Mailbox) -> None:
+        for number in range(total):
+            for _ in until(stop):
+                if mailbox.put((number,)):
+                    break
+
+    def consumer(mailbox: Mailbox, result: list[tuple[int]]) -> None:
+        waiting = Waiting([Mailbox(1), mailbox], stop)
+        while len(result) < total and not stop.value:
+            waiting.wait(1)
+            while (message := mailbox.get()) is not None:
+                result.append(message)
+
+    tasks: list[Callable[[], object]] = []
+    for result in results:
+        mailbox = Mailbox(capacity)
+        tasks.append(lambda mailbox=mailbox: producer(mailbox))
+        tasks.append(lambda mailbox=mailbox, result=result: consumer(mailbox, result))
+    run_together(tasks, stop)
+    assert all(result == [(number,) for number in range(total)] for result in results)
+
+
+@njit(nogil=True)
+def add_often(words, seen, begun, threads):  # type: ignore[no-untyped-def]
+    """Begins when so many threads are there, so that they run at once."""
+    counter_add(begun, 1)
+    while load_acquire(begun, LINE // 2) < threads:
+        sched_yield()
+    for k in range(len(seen)):
+        seen[k] = counter_add(words, 3)
+
+
+def test_a_counter_loses_nothing_and_returns_each_value_once() -> None:
+    counter, begun = Counter(-7), Counter()
+    assert counter.value == -7
+    assert counter.add(9) == 2
+    seen = np.zeros((3, 1_000_000), np.int64)
+    run_together([lambda row=row: add_often(counter.words, row, begun.words, len(seen)) for row in seen], Counter())
+    assert counter.value == 2 + 3 * seen.size
+    np.testing.assert_array_equal(np.sort(seen, axis=None), np.arange(5, 3 * seen.size + 5, 3))
+
+
+def test_waiting_is_over_when_something_is_there() -> None:
+    mailboxes, stop = [Mailbox(2), Mailbox(2), Mailbox(2)], Counter()
+    waiting = Waiting(mailboxes, stop)
+    for mailbox in mailboxes:
+        assert not waiting.wait(0)
+        mailbox.put("message")
+        begun = time.perf_counter()
+        turns = 200
+        assert all(waiting.wait(10) for _ in range(turns))
+        assert time.perf_counter() - begun < turns * 50e-6
+        mailbox.get()
+    stop.add(1)
+    assert waiting.wait(10)
+
+
+def test_waiting_is_over_after_its_patience() -> None:
+    waiting = Waiting([Mailbox(1)], Counter())
+    begun = time.monotonic()
+    assert not waiting.wait(0.2)
+    assert 0.2 <= time.monotonic() - begun < 2
+
+
+@pytest.mark.parametrize("wakes", ["message", "stop"])
+def test_waiting_lets_other_threads_run_and_is_woken_by_them(wakes: str) -> None:
+    """The other thread needs the GIL for the message that ends the waiting."""
+    mailbox, stop = Mailbox(1), Counter()
+    waiting = Waiting([mailbox], stop)
+    waiting.wait(0)
+    wake = (lambda: mailbox.put("wake")) if wakes == "message" else (lambda: stop.add(1))
+    timer = threading.Timer(0.1, wake)
+    begun = time.monotonic()
+    timer.start()
+    assert waiting.wait(10)
+    assert 0.05 < time.monotonic() - begun < 5
+    timer.join()
