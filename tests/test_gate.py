@@ -29,7 +29,7 @@ sched_yield = types.ExternalFunction("sched_yield", types.int32())
 gaps = st.sampled_from([0, 0, 0, 1, 1, 2, 5])
 kinds = st.sampled_from(["add"] * 7 + ["read"] * 6 + ["heartbeat"] * 6 + ["end"])
 """Sources end rarely, or else the rest of the steps would have nothing to do."""
-steps = st.lists(st.tuples(kinds, st.integers(0, 11), st.lists(gaps, min_size=1, max_size=6)), min_size=40, max_size=80)
+steps = st.lists(st.tuples(kinds, st.integers(0, 11), st.lists(gaps, min_size=1, max_size=6)), min_size=15, max_size=60)
 """(what, number of a source or reader, gaps between times); long, since short ones hardly ever have something ready"""
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MULTIPLES = {"": 1, "k": 1_000, "m": 1_000_000}
 KINDS = ("equality", "band", "celljoin")
+TOPOLOGIES = ("throughput", "index", "latency", "scalejoin", "model")
 INDEXES = ("auto", "bi-sort", "rap-table", "wib-tree", "hash")
 FILES = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".csv": "csv"}
 
@@ -97,6 +98,17 @@ def _parser() -> argparse.ArgumentParser:
     panjoin.add_argument("--skew", action="store_true", help="also keys that are skewed, equal or increasing")
     _add_measuring(panjoin, "measured rounds (32; quick: 8)")
     panjoin.set_defaults(run=_bench_panjoin)
+
+    topology = benches.add_parser("topology", help="the multi-core algorithms' figures, and a model of many cores")
+    topology.add_argument("--experiments", nargs="+", choices=TOPOLOGIES, default=TOPOLOGIES, help="which (all)")
+    topology.add_argument("--window", type=_count, default=131_072, metavar="N", help="tuples per window (131,072)")
+    topology.add_argument("--time-window", type=_seconds, default=4.0, metavar="TIME", help="for latency (4s)")
+    topology.add_argument("--workers", **many, default=[1, 2], help="threads (1 and 2)")
+    topology.add_argument("--seconds", type=float, default=2.0, metavar="S", help="of each measured point (2)")
+    topology.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the generated tuples")
+    topology.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
+    topology.add_argument("--plots", type=Path, metavar="DIR", help="also draw them, into DIR")
+    topology.set_defaults(run=_bench_topology)
 
     spark = benches.add_parser("spark", help="the Spark pipeline, against an empty one and Spark's own join on bins")
     spark.add_argument("--window", type=_count, default=1_000_000, metavar="N", help="tuples per window (1M)")
@@ -197,6 +209,16 @@ def _bench_panjoin(arguments: argparse.Namespace) -> None:
         kinds=arguments.kinds, batch=arguments.batch, rounds=arguments.rounds or (8 if quick else 32),
         workers=arguments.workers or sorted({1, cores}), indexes=arguments.indexes, skew=arguments.skew,
         seed=arguments.seed, quick=quick, json_file=arguments.json, plots_directory=arguments.plots,
+    )  # fmt: skip
+
+
+def _bench_topology(arguments: argparse.Namespace) -> None:
+    from .bench.topology import run
+
+    run(
+        _wide_console(), experiments=arguments.experiments, window=arguments.window,
+        time_window=arguments.time_window, workers=arguments.workers, seconds=arguments.seconds, seed=arguments.seed,
+        json_file=arguments.json, plots_directory=arguments.plots,
     )  # fmt: skip
 
 

@@ -21,8 +21,9 @@ class Engine(NamedTuple):
         return f"{self.algorithm}-{self.index}" + (f"-{self.workers}" if self.workers else "")
 
     @property
-    def on_nodes(self) -> bool:
-        return self.algorithm not in ("three-step", "panjoin", "celljoin")
+    def shares(self) -> bool:
+        """Whether it differs from others only in how cores share the work."""
+        return self.algorithm not in ("three-step", "panjoin")
 
     def can_run(self, plan: Plan) -> bool:
         offers = {"": lambda: True, "equality": lambda: bool(plan.equalities), "order": lambda: lower(plan).has_order}

@@ -35,7 +35,13 @@ def answer(case: Case, window: str, how: str, arrivals: list) -> list[Pair]:
 
 
 def runnable() -> list:
-    pairs = [(case, engine) for case in CASES for engine in ENGINES if engine.can_run(case.plan)]
+    """Values know nothing of nodes: in the short run those engines take turns at the cases that are about values."""
+    pairs = [
+        (case, engine)
+        for (number, case), (turn, engine) in product(enumerate(CASES), enumerate(ENGINES))
+        if engine.can_run(case.plan)
+        and (TORTURE or case.is_about_streams or not engine.shares or number % 6 == turn % 6)
+    ]
     return [pytest.param(case, engine, id=f"{case}-{engine}") for case, engine in pairs]
 
 
@@ -49,7 +55,7 @@ def test_case(case: Case, engine: Engine) -> None:
     """
     turn = offset = CASES.index(case) + ENGINES.index(engine)
     thorough = engine in THOROUGH
-    every = 1 if thorough else 3 if TORTURE or not engine.on_nodes else 9
+    every = 1 if thorough else 3 if TORTURE or not engine.shares else 9
     for number, (window, order) in enumerate(product(WINDOWS, ORDERS)):
         if (offset + number + number // 3) % every:
             continue

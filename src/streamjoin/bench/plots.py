@@ -36,7 +36,7 @@ def subwindow(figures: dict[str, Any], directory: Path) -> list[Path]:
                 [entry for entry in grid if entry["size"] == size and what in entry],
                 lambda entry: entry["contestant"], lambda entry: entry["batch"], what,
             )  # fmt: skip
-            written += _lines(
+            written += lines(
                 directory / f"subwindow-{what}-n{size}", points, f"{label}, N = {size:,}, one thread", "batch"
             )
         for batch in [max(entry["batch"] for entry in grid)] if grid else []:
@@ -45,7 +45,7 @@ def subwindow(figures: dict[str, Any], directory: Path) -> list[Path]:
                 lambda entry: entry["contestant"], lambda entry: entry["size"], what,
             )  # fmt: skip
             title = f"{label}, batches of {batch:,}, one thread"
-            written += _lines(directory / f"subwindow-{what}-by-n", points, title, "N")
+            written += lines(directory / f"subwindow-{what}-by-n", points, title, "N")
     for sweep, letter in (("partitions", "P"), ("selectivity", "S")):
         for what in ("insert", "probe"):
             chosen = [entry for entry in figures[sweep] if what in entry]
@@ -53,13 +53,13 @@ def subwindow(figures: dict[str, Any], directory: Path) -> list[Path]:
                 continue
             points = _points(chosen, lambda e: e["contestant"], itemgetter(sweep), what)
             title = f"{what}, N = {chosen[0]['size']:,}, batches of {chosen[0]['batch']:,}"
-            written += _lines(directory / f"subwindow-{what}-by-{sweep}", points, title, letter)
+            written += lines(directory / f"subwindow-{what}-by-{sweep}", points, title, letter)
     errors: Points = {
         f"{entry['distribution']}, P = {entry['partitions']:,}": list(enumerate(entry["errors"]))
         for entry in figures["convergence"]
     }
     title = "RaP-Table: error of the partitions' sizes"
-    written += _lines(directory / "subwindow-convergence", errors, title, "adjustments", "normalised MAE", log_x=False)
+    written += lines(directory / "subwindow-convergence", errors, title, "adjustments", "normalised MAE", log_x=False)
     return written
 
 
@@ -72,11 +72,11 @@ def panjoin(figures: dict[str, Any], directory: Path) -> list[Path]:
             [entry for entry in systems if entry["kind"] == kind],
             lambda entry: entry["contestant"], lambda entry: entry["window"], None,
         )  # fmt: skip
-        written += _lines(directory / f"panjoin-{kind}", points, f"{kind}, both streams", "window (tuples)")
+        written += lines(directory / f"panjoin-{kind}", points, f"{kind}, both streams", "window (tuples)")
     if figures["selectivity"]:
         points = _points(figures["selectivity"], lambda e: e["contestant"], lambda e: e["selectivity"], None)
         title = f"band, windows of {figures['selectivity'][0]['window']:,}"
-        written += _lines(directory / "panjoin-selectivity", points, title, "matches per probe")
+        written += lines(directory / "panjoin-selectivity", points, title, "matches per probe")
     if figures["skew"]:
         written += _bars(directory / "panjoin-skew", figures["skew"])
     return written
@@ -95,7 +95,7 @@ def _points(
     return points
 
 
-def _lines(
+def lines(
     file: Path, points: Points, title: str, x: str, y: str = "M tuples/s, median", *, log_x: bool = True
 ) -> list[Path]:
     plt = library()

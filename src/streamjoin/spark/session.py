@@ -17,6 +17,9 @@ BATCH_BYTES, NO_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 
 """Where it has a limit, Spark adds up the bytes of a batch anew for every row that it hands to Python: a third of the
 time of packing. A limit of rows (10,000, Spark's own) is there as well."""
 
+JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+"""Where a JVM finds options besides those of its command."""
+
 
 def session(master: str = "local[*]", name: str = "streamjoin", /, **config: Any) -> Any:
     """A local session with all that `stream_join` needs, and further settings: `session(**{"spark.ui.enabled": True})`.
@@ -35,7 +38,7 @@ def session(master: str = "local[*]", name: str = "streamjoin", /, **config: Any
         SHUFFLE: str(cores),
         BATCH_BYTES: NO_LIMIT,
         "spark.driver.memory": "4g",
-        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+        **_collector(),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
@@ -45,6 +48,12 @@ def session(master: str = "local[*]", name: str = "streamjoin", /, **config: Any
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _collector() -> dict[str, str]:
+    """A garbage collector for the JVM, unless its environment names one: it does not start with two."""
+    chosen = any("GC" in os.environ.get(name, "") for name in JAVA_OPTIONS)
+    return {} if chosen else {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
 
 
 def check_session(spark: Any, streaming: bool) -> int:

@@ -6,7 +6,6 @@ the windows, decides on homes, and says what has expired.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
@@ -26,14 +25,18 @@ from .threads import Threads
 
 WAVE = 128
 """Blocks that are on their way at once."""
-BLOCK_SECONDS = 0.002
-FIRST_BLOCK, SMALLEST_BLOCK, LARGEST_BLOCK = 64, 4, 1 << 13
-"""A block should take about so long: smaller ones cost more in messages than they gain in evenness."""
+SMALLEST_BLOCK, LARGEST_BLOCK, PER_NODE = 64, 1 << 13, 4
+"""A batch is cut into a few blocks for each node, so that homes and segments are even. Nodes hand blocks on before they
+look at them, so a large block holds nobody up, and small ones only cost messages."""
 CHAIN: tuple[Port, ...] = ("left", "right")
 STAR: tuple[Port, ...] = ("driver",)
 
 MakeWindow = Callable[[Side, str], Window]
 """Opens a node's window of one side, with the user's index or a given one."""
+
+
+def block_size(tuples: int, workers: int) -> int:
+    return min(max(-(-tuples // (PER_NODE * workers)), SMALLEST_BLOCK), LARGEST_BLOCK)
 
 
 class OverNodes:
@@ -50,7 +53,6 @@ class OverNodes:
         self._all_windows = [window for windows in self._stored for window in windows.values()]
         self._next: dict[Side, tuple[int, int]] = dict.fromkeys(SIDES, (0, 0))
         self._floor: dict[Side, int] = {}
-        self._block = FIRST_BLOCK
         self._nodes = [self._node(number) for number in range(workers)]
         self._threads.drive(self._nodes)
 
@@ -80,28 +82,20 @@ class OverNodes:
         self._feed_expiries()
         blocks = self._blocks(batches)
         for start in range(0, max(len(blocks), 1), WAVE):
-            wave = blocks[start : start + WAVE]
-            began = time.perf_counter()
-            for block in wave:
+            for block in blocks[start : start + WAVE]:
                 self._feed(block.side, Message(Kind.ARRIVAL, block))
             yield from self._run()
-            self._adapt(time.perf_counter() - began, wave)
 
     def _run(self) -> Iterator[Pairs]:
         for left, right in self._threads.run():
             yield [left], [right]
 
-    def _adapt(self, seconds: float, wave: list[Block]) -> None:
-        """Cut blocks so that each takes a node a moment; only a full wave says how long that is."""
-        if len(wave) == WAVE:
-            wanted = self._block * BLOCK_SECONDS * WAVE / max(seconds, 1e-9)
-            self._block = int(2 ** np.clip(np.round(np.log2(wanted)), np.log2(SMALLEST_BLOCK), np.log2(LARGEST_BLOCK)))
-
     def _blocks(self, batches: Mapping[Side, Batch]) -> list[Block]:
         """Both sides cut into blocks, in the order of the stream as far as blocks allow."""
         blocks: list[Block] = []
         for side, batch in batches.items():
-            blocks += [self._new_block(side, part) for part in batch.parts_of(self._block) if len(part)]
+            parts = batch.parts_of(block_size(len(batch), self._workers))
+            blocks += [self._new_block(side, part) for part in parts if len(part)]
         return sorted(blocks, key=lambda block: int(block.batch.coordinate[-1]) + int(block.batch.high[-1]))
 
     def _new_block(self, side: Side, batch: Batch) -> Block:

@@ -18,7 +18,7 @@ from ..predicate.expr import SIDES, Side
 from ..store import Batch
 from ..store.batch import Decide, Rows
 from .node import Block
-from .over_nodes import MakeWindow, SplitJoin
+from .over_nodes import MakeWindow, SplitJoin, block_size
 
 CAPACITY = 1 << 15
 
@@ -33,9 +33,10 @@ class ScaleJoin(SplitJoin):
 
     def _blocks(self, batches: Mapping[Side, Batch]) -> list[Block]:
         blocks: list[Block] = []
+        size = block_size(sum(map(len, batches.values())), self._workers)
         for sources, places in self._ready({side: batch for side, batch in batches.items() if len(batch)}):
-            for start in range(0, len(sources), 2 * self._block):
-                cut = slice(start, start + 2 * self._block)
+            for start in range(0, len(sources), size):
+                cut = slice(start, start + size)
                 for number, side in enumerate(SIDES):
                     mine = places[cut][sources[cut] == number]
                     if len(mine):
