@@ -24,7 +24,7 @@ operations = st.lists(st.tuples(st.booleans(), st.integers(0, 12)), min_size=20,
 """(put or get, how many)"""
 
 
-def run_together(tasks: Sequence[Callable[[], object]], stop: Counter, seconds: float = 20) -> None:
+def run_together(tasks: Sequence[Callable[[], object]], stop: Counter, seconds: float = 60) -> None:
     """Every task in a thread of its own. `stop` asks them to give up: when one has failed, or time is over."""
     errors: list[BaseException] = []
 

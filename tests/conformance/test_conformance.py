@@ -63,7 +63,8 @@ def test_case(case: Case, engine: Engine) -> None:
             turn += 1
             judge(case, engine, window, order, "inner", turn)
     for window in list(WINDOWS)[offset % every :: every]:
-        for how in HOWS[1:] if case.is_about_streams and thorough else [HOWS[1 + turn % 5]]:
+        kinds = 1 if not case.is_about_streams or not thorough else 5 if TORTURE else 2
+        for how in [HOWS[1 + (turn + k) % 5] for k in range(kinds)]:
             turn += 1
             judge(case, engine, window, ORDERS[turn % 3], how, turn // 3)
 
