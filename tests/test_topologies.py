@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import threading
 import time
+import weakref
 
 import numpy as np
 import pyarrow as pa
@@ -100,6 +102,51 @@ def test_handshake_join_finds_pairs_when_they_meet() -> None:
         assert join.poll().num_rows == 1
 
 
+@pytest.mark.parametrize("algorithm", NODES)
+def test_a_burst_does_not_hold_up_what_follows(algorithm: str) -> None:
+    """Thousands of rows at once, then single ones: watermarks keep their promise, and follow the stream."""
+    ticks = np.arange(20_000) // 20
+    burst = pa.table({"ts": ticks, "k": np.arange(20_000)})
+    options = {"on": "l.k = r.k", "window": sj.TimeWindow(10), "time": "ts", "order": "punctuated"}
+    with sj.WindowJoin(burst.schema, burst.schema, algorithm=algorithm, workers=8, **options) as join:
+        join.push_left(burst)
+        join.push_right(burst)
+        found, promised = join.poll().num_rows, join.watermark
+        for ts in range(2_000, 2_300):
+            row = pa.table({"ts": [ts], "k": [ts * 100]})
+            join.push_left(row)
+            join.push_right(row)
+            table = join.poll()
+            found += table.num_rows
+            assert not table.num_rows or min(table["ts"].to_pylist()) >= promised, "a broken promise"
+            assert join.watermark >= promised
+            promised = join.watermark
+        assert promised >= 2_270, "far behind the stream"
+        assert join.metrics()["left"]["window"] < 200
+        assert found >= 20_000 + 250
+        assert found + join.finish().num_rows == 20_300
+
+
+@pytest.mark.parametrize("algorithm", NODES)
+def test_a_row_that_waits_long_is_not_forgotten(algorithm: str) -> None:
+    """The first row of a stream has a late timestamp: when it is ready, thousands of later rows have come and gone."""
+    rng = np.random.default_rng(3)
+    left, right = stream(rng, 6000), stream(rng, 6000)
+    last = int(left["ts"][-1].as_py())
+    left = pa.concat_tables([pa.table({"ts": [last], "k": [7]}), left])
+    options = {"on": BAND, "window": 20, "time": "ts", "lateness": 10_000, "order": "sorted"}
+    wanted = sj.join(left, right, algorithm="three-step", **options)
+    with sj.WindowJoin(left.schema, right.schema, algorithm=algorithm, workers=3, **options) as join:
+        found = []
+        join.push_left(left.slice(0, 1))
+        for start in range(0, 6000, 300):
+            join.push_left(left.slice(1 + start, 300))
+            join.push_right(right.slice(start, 300))
+            found.append(join.poll())
+        found.append(join.finish())
+    assert pa.concat_tables(found).equals(wanted)
+
+
 @pytest.mark.parametrize("algorithm", [*NODES, "celljoin"])
 def test_results_beyond_max_pending_wait(algorithm: str) -> None:
     """Every pair matches: a million results from two thousand rows, taken in pieces."""
@@ -152,6 +199,25 @@ def test_threads_end_when_a_join_is_forgotten(algorithm: str, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("algorithm", NODES)
+def test_a_join_dropped_half_way_through_a_step_is_collected(algorithm: str) -> None:
+    table = pa.table({"k": np.zeros(3000, np.int64)})
+    join = sj.WindowJoin(
+        table.schema, table.schema, on="l.k <= r.k", window=3000, algorithm=algorithm, workers=3, max_pending=1
+    )
+    join.push_left(table)
+    join.push_right(table)
+    assert join.poll().num_rows
+    left = weakref.ref(join)
+    del join
+    gc.collect()
+    assert left() is None
+    deadline = time.monotonic() + 20
+    while node_threads() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert node_threads() == 0
+
+
+@pytest.mark.parametrize("algorithm", NODES)
 def test_an_error_on_a_thread_reaches_the_caller(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: Ledger, left: object, right: object) -> None:
         raise MemoryError("no room")
@@ -191,11 +257,11 @@ def test_windows_are_let_go_and_work_is_shared(algorithm: str) -> None:
 
 def test_ledger_forgets_and_grows() -> None:
     ledger = Ledger()
-    for start in range(0, 20_000, 1000):
+    for start in range(50_000, 70_000, 1000):
         rows = np.arange(start, start + 1000)
         for side in ("left", "right"):
+            ledger.forget(side, start - 500 if start % 3000 else None)
             ledger.add(side, Batch(rows, rows, rows - 10, rows + 10, []))
-            ledger.forget(side, max(start - 500, 0))
         left, right = ledger.within(rows, np.roll(rows, 3))
         assert len(left) == 997
         assert np.array_equal(np.abs(left - right), np.full(997, 3))

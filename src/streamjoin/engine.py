@@ -154,7 +154,8 @@ class WindowJoin:
         self._push_order = PushOrder()
         front = InOrder if options.needs_order else AsFound
         self._front: Front = front(options.windows, self._progress)
-        self._recheck = Recheck(self._lowered, lambda side, rows, names: self._payload[side].take(rows, names))
+        payload = self._payload  # not `self`: threads hold this, and would hold the whole join
+        self._recheck = Recheck(self._lowered, lambda side, rows, names: payload[side].take(rows, names))
         self._topology = make_topology(options, self._lowered, self._recheck, self._crew)
         self._collector = Collector(self._front.together)
         self._queue: deque[Step] = deque()

@@ -9,14 +9,15 @@ a pair may have to wait for half a window before it is found (low-latency handsh
 it, so that it meets the blocks of R that are on their way in the opposite direction. R leaves at once: one of the two
 must. Every pair is thus compared at exactly one node.
 
-The driver takes expired tuples out at the far ends (section 4.4), where they have met everything. When the streams
-have ended, it lets everything flow through (`drain`).
+The driver says what has expired, and it is taken out at the far ends (section 4.4), where it has met everything. When
+the streams have ended, it lets everything flow through (`Board.draining`).
 """
 
 from __future__ import annotations
 
 from collections import deque
 
+from ..flow.order import INT64_MIN
 from ..predicate.expr import SIDES, Side
 from .node import Block, Kind, LocalWindow, Message, Port, Send, inserted
 
@@ -45,6 +46,8 @@ class HandshakeNode:
         """Blocks that were not sent on, oldest first, and where each ends in its window."""
         self._earliest: dict[Side, deque[Block]] = {side: deque() for side in SIDES}
         """Those of them that begin before all younger ones."""
+        self._floor: dict[Side, int] = dict.fromkeys(SIDES, INT64_MIN)
+        """No tuple to come meets one of a side below this coordinate."""
         self._forwarded: deque[tuple[Block, int]] = deque()
         """Blocks of S that were sent on and not acknowledged."""
 
@@ -58,10 +61,13 @@ class HandshakeNode:
         elif message.kind is Kind.ACKNOWLEDGEMENT:
             self.windows["right"].drop(self._forwarded.popleft()[1])
         elif message.kind is Kind.EXPIRY:
-            self._expire(message, send)
+            assert message.side is not None
+            self._floor[message.side] = max(self._floor[message.side], message.floor)
+            send("left" if port == "right" else "right", message)
         elif message.kind is Kind.TICK and self._number < self._last:
             send("right", message)
         self._forward(send)
+        self._take_out()
 
     def _meet(self, block: Block) -> None:
         """Figure 9, lines 11 to 13 and 19 to 21."""
@@ -84,33 +90,44 @@ class HandshakeNode:
         return block, end
 
     def _forward(self, send: Send) -> None:
-        """Figure 9, lines 23 to 29: send the oldest block on where the neighbour has fewer tuples. While draining,
-        everything goes on."""
+        """Figure 9, lines 23 to 29: send the oldest block on where the neighbour has fewer tuples.
+
+        Expired ones go on in any case, or they would be in the way of those behind them until as many tuples follow;
+        and so does everything while draining.
+        """
         for side, step, to in _DIRECTIONS:
             neighbour = self._number + step
+            if not 0 <= neighbour <= self._last:
+                continue
             blocks, size = self._blocks[side], self._board.size[side]
-            while blocks and 0 <= neighbour <= self._last:
-                if not self._board.draining and size[self._number] <= size[neighbour]:
-                    break
-                block, end = self._pop(side)
-                send(to, Message(Kind.ARRIVAL, block))
-                if side == "right" and self._two_phase:
-                    self._forwarded.append((block, end))
-                else:
-                    self.windows[side].drop(end)
-                if not self._board.draining:
-                    break
+            if blocks and size[self._number] > size[neighbour]:
+                self._send_on(side, to, send)
+            expired = self._expired(side)
+            while blocks and (self._board.draining or blocks[0][1] <= expired):
+                self._send_on(side, to, send)
 
-    def _expire(self, message: Message, send: Send) -> None:
-        """Taken out at the end that a side flows to: R's on the rightmost node, S's on the leftmost (Figure 12)."""
-        side = message.side
-        assert side is not None
-        if self._number != (self._last if side == "left" else 0):
-            return
-        blocks, window = self._blocks[side], self.windows[side]
-        reach = window.below(window.head, message.floor)
-        while blocks and blocks[0][1] <= reach:
-            window.drop(self._pop(side)[1])
+    def _send_on(self, side: Side, to: Port, send: Send) -> None:
+        block, end = self._pop(side)
+        send(to, Message(Kind.ARRIVAL, block))
+        if side == "right" and self._two_phase:
+            self._forwarded.append((block, end))
+        else:
+            self.windows[side].drop(end)
+
+    def _expired(self, side: Side) -> int:
+        """Below this place there are only expired tuples."""
+        window = self.windows[side]
+        return window.below(window.head, self._floor[side])
+
+    def _take_out(self) -> None:
+        """Remove expired blocks at the end that a side flows to: R's on the rightmost node, S's on the leftmost
+        (Figures 12 and 13). There they have met everything."""
+        ends: tuple[tuple[Side, int], ...] = ("left", self._last), ("right", 0)
+        for side, end_node in ends:
+            if self._number == end_node:
+                blocks, expired = self._blocks[side], self._expired(side)
+                while blocks and blocks[0][1] <= expired:
+                    self.windows[side].drop(self._pop(side)[1])
 
     def earliest(self, side: Side) -> tuple[int, int] | None:
         """Coordinate and row of the earliest tuple of a side that is here and was not sent on."""

@@ -22,7 +22,7 @@ class Ledger:
     """Every tuple's coordinate and the [low, high) of coordinates that it meets, by side and row.
 
     A pair is in the window iff one of the two meets the other: with time windows both do, where order counts only the
-    later one. Rows may come in any order, but none below what was forgotten.
+    later one. Rows may come in any order.
     """
 
     def __init__(self) -> None:
@@ -33,20 +33,25 @@ class Ledger:
     def add(self, side: Side, batch: Batch) -> None:
         if not len(batch):
             return
+        first, end = int(batch.row.min()), int(batch.row.max()) + 1
+        if self._base[side] == self._end[side]:  # nothing is known: begin where the batch does
+            self._base[side] = self._end[side] = first
         base, known = self._base[side], self._known[side]
-        needed = int(batch.row.max()) + 1
-        if needed - base > known.shape[1]:
-            grown = np.empty((3, 2 * (needed - base)), np.int64)
-            grown[:, : known.shape[1]] = known
-            self._known[side] = known = grown
-        known[:, batch.row - base] = batch.coordinate, batch.low, batch.high
-        self._end[side] = max(self._end[side], needed)
+        below, above = max(base - first, 0), max(end - base - known.shape[1], 0)
+        if below or above:  # a row that waited long may come when younger ones have gone
+            grown = np.empty((3, 2 * (known.shape[1] + below + above)), np.int64)
+            grown[:, below : below + self._end[side] - base] = known[:, : self._end[side] - base]
+            self._known[side], self._base[side] = grown, base - below
+        self._known[side][:, batch.row - self._base[side]] = batch.coordinate, batch.low, batch.high
+        self._end[side] = max(self._end[side], end)
 
-    def forget(self, side: Side, row: int) -> None:
-        """Rows below this one will not be asked for again; they go when they are many."""
-        base, known = self._base[side], self._known[side]
-        if row - base > known.shape[1] // 2:
-            self._known[side] = known[:, row - base :].copy()
+    def forget(self, side: Side, row: int | None) -> None:
+        """Rows below this one are not stored any more (None: no row is); they go when they are many."""
+        base, end = self._base[side], self._end[side]
+        if row is None:
+            self._base[side] = end
+        elif row - base > self._known[side].shape[1] // 2:
+            self._known[side] = self._known[side][:, row - base : end - base].copy()
             self._base[side] = row
 
     def within(self, left: Rows, right: Rows) -> tuple[Rows, Rows]:

@@ -130,9 +130,7 @@ class OverNodes:
     def expire(self, side: Side, floor: int) -> None:
         """Told to the nodes with the next tuples."""
         self._floor[side] = floor
-        first = self.first_row(side)
-        if first is not None:
-            self._ledger.forget(side, first)
+        self._ledger.forget(side, self.first_row(side))
 
     def occupancy(self, side: Side) -> int:
         return sum(windows[side].count for windows in self._stored)

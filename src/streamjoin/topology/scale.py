@@ -3,8 +3,8 @@
 All tuples of both streams pass a ScaleGate, which lets them through in timestamp order as they become *ready*. Every
 processing thread gets every ready tuple, compares it with its share of the other window, and stores every n-th one in
 turn (Algorithm 2). So the work is even however rates and values change, and the result does not depend on how the
-inputs interleave. Where the paper's threads take one tuple at a time from the gate, these take the next block of ready
-ones: of each side those that are in it.
+inputs interleave. Where the paper's threads take one tuple at a time from the gate, here the driver does, and hands
+blocks of ready tuples to all of them: of each side those that are in the block.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ..flow.ring import Counter, Mailbox, Waiting
@@ -20,8 +21,9 @@ from .node import Message, Node, Port
 
 MESSAGES, REPORTS = 1024, 8
 """Room of a mailbox between nodes, and for pairs on their way to the driver."""
-PATIENCE, IDLE = 0.001, 1.0
-"""Seconds for which a node without work looks for some before it goes to sleep, and before its thread ends."""
+PATIENCE, IDLE, LONG = 0.001, 1.0, 20
+"""Seconds for which a node without work looks for some before it goes to sleep, and before its thread ends; how often
+it looks, in a step that others have work in, before it rests in between."""
 
 NUMA = Path("/sys/devices/system/node")
 
@@ -56,8 +58,9 @@ class Threads:
                 for k, node in enumerate(self._nodes):
                     if k not in self._alive:
                         name, arguments = f"streamjoin-{k}", (k, node, cores[k])
-                        self._alive[k] = threading.Thread(target=self._work, args=arguments, name=name, daemon=True)
-                        self._alive[k].start()
+                        thread = threading.Thread(target=self._work, args=arguments, name=name, daemon=True)
+                        thread.start()
+                        self._alive[k] = thread
 
     def _may_sleep(self, number: int) -> bool:
         """Whether a thread that found nothing to do shall wait for the next run; else it ends, so that a join which
@@ -72,15 +75,18 @@ class Threads:
 
     def report(self, node: int, left: Rows, right: Rows) -> None:
         """Called by a node's windows: hand pairs on, and wait while nobody takes them."""
+        started = time.perf_counter()
         while not self._reports[node].put((left, right)):
             if self._closing.value:
                 raise _Closed
             time.sleep(PATIENCE)
+        self.busy[node] -= time.perf_counter() - started
 
     def feed(self, node: int, port: Port, message: Message) -> None:
         """Called by the driver between runs; so few that they fit."""
         self._pending.add(1)
-        assert self._boxes[node, port].put(message), "a mailbox is full"
+        if not self._boxes[node, port].put(message):
+            raise RuntimeError(f"the mailbox of node {node} is full")
 
     def run(self) -> Iterator[tuple[Rows, Rows]]:
         """Let the nodes work; gives pairs as they are found. While it does not run, the driver itself counts as
@@ -88,6 +94,16 @@ class Threads:
         self._wake()
         if self._pending.add(-1) == 0:
             self._idle.add(1)
+        try:
+            yield from self._collect()
+        except BaseException:  # also where nobody takes the rest: the nodes cannot go on, and must not wait for ever
+            self._closing.add(1)
+            raise
+        self._running.clear()
+        self._idle.add(-1)
+        self._pending.add(1)
+
+    def _collect(self) -> Iterator[tuple[Rows, Rows]]:
         ended = 0
         while not ended:
             self._results.wait(0.05)
@@ -97,9 +113,6 @@ class Threads:
             for box in self._reports:
                 while (pairs := box.get()) is not None:
                     yield pairs
-        self._running.clear()
-        self._idle.add(-1)
-        self._pending.add(1)
 
     def close(self) -> None:
         self._closing.add(1)
@@ -113,7 +126,8 @@ class Threads:
 
     def _work(self, number: int, node: Node, cores: set[int] | None) -> None:
         if cores is not None:
-            os.sched_setaffinity(0, cores)
+            with suppress(OSError):  # the cores may be others' by now; it is only faster
+                os.sched_setaffinity(0, cores)
         boxes = [(port, self._boxes[number, port]) for port in self._ports]
         waiting = Waiting([box for _, box in boxes], self._closing)
         overflow = self._overflow[number]
@@ -127,9 +141,11 @@ class Threads:
                 if late or not self._boxes[target].put(message):
                     overflow.setdefault(target, deque()).append(message)
 
+        fruitless = 0
         try:
             while not self._closing.value and self._may_sleep(number):
                 while waiting.wait(PATIENCE) and not self._closing.value:
+                    fruitless = 0
                     started = time.perf_counter()
                     for port, box in boxes:
                         message = box.get()
@@ -140,6 +156,9 @@ class Threads:
                     self._flush(overflow)
                     self.busy[number] += time.perf_counter() - started
                 self._flush(overflow)
+                fruitless += 1
+                if fruitless > LONG:  # others work, or nobody takes the results
+                    time.sleep(2 * PATIENCE)
         except _Closed:
             return
         except BaseException as error:
