@@ -212,17 +212,17 @@ class WindowJoin:
         with self._lock:
             self._check_state("finish", "open", "finished")
             if self._state == "open":
-                last = self._front.finish()
-                if last is not None:
-                    self._collector.add(last)
-                self._advance(without_limit=True)
                 with self._whole():
+                    last = self._front.finish()
+                    if last is not None:
+                        self._collector.add(last)
+                    self._advance(without_limit=True)
                     for left, right in self._topology.finish():
                         for pair in zip(left, right, strict=True):
                             self._results.add(*pair)
                     self._results.end(self._times)
                     self._results.close(self._times)
-                self._state = "finished"
+                    self._state = "finished"
             return self._ready()
 
     def late(self) -> LateRows:
@@ -313,7 +313,7 @@ class WindowJoin:
         if self._is_full:
             raise BackPressure(
                 f"{argument}: {len(self._results)} results wait to be polled, and max_pending stops the join at "
-                f"{self.options.max_pending}; the batch was not taken: poll(), and push it again"
+                f"{self.options.max_pending}; the batch was not taken: poll() and push it again until it is"
             )
         payload = self._payload[side]
         table = conform(as_table(batch, argument), payload.schema, argument)
@@ -347,8 +347,9 @@ class WindowJoin:
             if time is not None:
                 self._progress.advance(side, time)
             step = self._front.push(side, arrival)
+            if step is not None:
+                self._collector.add(step)
         if step is not None:
-            self._collector.add(step)
             waited = clock.perf_counter() - self._collector.since
             if self._collector.rows >= self.options.max_batch or waited >= self.options.max_wait:
                 self._advance()

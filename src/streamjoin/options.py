@@ -45,6 +45,8 @@ Late = Literal["drop", "keep"]
 """Whether late rows are only counted, or also kept for `late()`."""
 
 ORDERED: tuple[str, ...] = ("bi-sort", "rap-table", "wib-tree")
+MOST_WORKERS = 256
+"""Each may be a thread; more of them than cores only take turns."""
 MAX_PENDING, MAX_BATCH, MAX_WAIT = 1 << 24, 1 << 15, 0.005
 
 
@@ -214,7 +216,7 @@ def _seconds(argument: str, value: Any) -> float:
 
 def _workers(workers: Any) -> int:
     if workers is None:
-        return os.cpu_count() or 1
-    if isinstance(workers, bool) or not hasattr(workers, "__index__") or int(workers) < 1:
-        raise ArgumentError(f"workers: {workers!r} will not do; give a number of cores, 1 or more")
+        return min(os.cpu_count() or 1, MOST_WORKERS)
+    if isinstance(workers, bool) or not hasattr(workers, "__index__") or not 1 <= int(workers) <= MOST_WORKERS:
+        raise ArgumentError(f"workers: {workers!r} will not do; give a number of cores, from 1 to {MOST_WORKERS}")
     return int(workers)

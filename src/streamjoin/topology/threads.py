@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 from ..flow.ring import Counter, Mailbox, Waiting
 from ..store.batch import Rows
@@ -38,7 +39,9 @@ class Threads:
         self._overflow: list[dict[tuple[int, Port], deque[Message]]] = [{} for _ in range(workers)]
         self._pending, self._idle, self._closing = Counter(1), Counter(), Counter()
         self._results = Waiting(self._reports, self._idle)
-        self._running = threading.Event()
+        self._running = False
+        self._calls: list[SimpleQueue[None]] = [SimpleQueue() for _ in range(workers)]
+        """What wakes a thread. Compiled, like the lock: an interrupted driver must not leave one of these half done."""
         self._error: BaseException | None = None
         self._nodes: Sequence[Node] = []
         self._alive: dict[int, threading.Thread] = {}
@@ -52,7 +55,7 @@ class Threads:
     def _wake(self) -> None:
         """Start the threads, or those that have ended because there was nothing to do for long."""
         with self._changing:
-            self._running.set()
+            self._running = True
             if len(self._alive) < len(self._nodes):
                 cores = neighbouring_cores(len(self._nodes))
                 for k, node in enumerate(self._nodes):
@@ -61,16 +64,21 @@ class Threads:
                         thread = threading.Thread(target=self._work, args=arguments, name=name, daemon=True)
                         thread.start()
                         self._alive[k] = thread
+        for call in self._calls:
+            call.put(None)
 
     def _may_sleep(self, number: int) -> bool:
         """Whether a thread that found nothing to do shall wait for the next run; else it ends, so that a join which
         was not closed does not keep its threads and all they hold."""
-        if self._running.wait(IDLE):
+        if self._running:
             return True
-        with self._changing:
-            if not self._running.is_set():
-                del self._alive[number]
-                return False
+        try:
+            self._calls[number].get(timeout=IDLE)
+        except Empty:
+            with self._changing:
+                if not self._running:
+                    self._alive.pop(number, None)
+                    return False
         return True
 
     def report(self, node: int, left: Rows, right: Rows) -> None:
@@ -99,7 +107,7 @@ class Threads:
         except BaseException:  # also where nobody takes the rest: the nodes cannot go on, and must not wait for ever
             self._closing.add(1)
             raise
-        self._running.clear()
+        self._running = False
         self._idle.add(-1)
         self._pending.add(1)
 
@@ -116,8 +124,9 @@ class Threads:
 
     def close(self) -> None:
         self._closing.add(1)
+        for call in self._calls:
+            call.put(None)
         with self._changing:
-            self._running.set()
             threads = list(self._alive.values())
         for thread in threads:
             thread.join()
