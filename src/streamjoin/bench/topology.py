@@ -33,6 +33,8 @@ from .scan import machine
 from .subwindow import Others, others_text, write_json
 from .topology_report import GATE_READERS, GATE_SOURCES, LOW_LATENCY, Results, draw, tables
 
+INDEX_TIMES = 8
+"""The index is tried with windows that much larger, as the paper's are, and with larger batches."""
 EXPERIMENTS = ("throughput", "index", "latency", "scalejoin", "model")
 LATENCY_BATCHES = {LOW_LATENCY: (64, 4), "handshake": (64,)}
 
@@ -81,7 +83,7 @@ def _orders(results: Results, settings: Settings, say: Say) -> None:
 
 
 def _index(results: Results, settings: Settings, say: Say) -> None:
-    feed = Feed("equality", settings.window, BATCH, settings.seed)
+    feed = Feed("equality", INDEX_TIMES * settings.window, INDEX_TIMES // 2 * BATCH, settings.seed)
     for index in ("scan", "hash", "bi-sort"):
         say(f"index: {index}")
         point = measure(feed, Setup(LOW_LATENCY, max(settings.workers), index), settings.seconds)

@@ -22,6 +22,8 @@ from .node import Message, Node, Port
 
 MESSAGES, REPORTS = 1024, 8
 """Room of a mailbox between nodes, and for pairs on their way to the driver."""
+MOMENT = 0.0002
+"""Seconds for which the driver looks for results before it sleeps until there are some."""
 PATIENCE, IDLE, LONG = 0.001, 1.0, 20
 """Seconds for which a node without work looks for some before it goes to sleep, and before its thread ends; how often
 it looks, in a step that others have work in, before it rests in between."""
@@ -42,6 +44,8 @@ class Threads:
         self._running = False
         self._calls: list[SimpleQueue[None]] = [SimpleQueue() for _ in range(workers)]
         """What wakes a thread. Compiled, like the lock: an interrupted driver must not leave one of these half done."""
+        self._news: SimpleQueue[None] = SimpleQueue()
+        self._asleep = False
         self._error: BaseException | None = None
         self._nodes: Sequence[Node] = []
         self._alive: dict[int, threading.Thread] = {}
@@ -89,6 +93,12 @@ class Threads:
                 raise _Closed
             time.sleep(PATIENCE)
         self.busy[node] -= time.perf_counter() - started
+        self._tell()
+
+    def _tell(self) -> None:
+        """Wake the driver, if it sleeps."""
+        if self._asleep:
+            self._news.put(None)
 
     def feed(self, node: int, port: Port, message: Message) -> None:
         """Called by the driver between runs; so few that they fit."""
@@ -114,7 +124,12 @@ class Threads:
     def _collect(self) -> Iterator[tuple[Rows, Rows]]:
         ended = 0
         while not ended:
-            self._results.wait(0.05)
+            if not self._results.wait(MOMENT):  # results often come at once; else the core belongs to the nodes
+                self._asleep = True
+                if not self._results.wait(0.0):
+                    with suppress(Empty):
+                        self._news.get(timeout=0.05)
+                self._asleep = False
             ended = self._idle.value  # looked at first: whatever was reported before is found below
             if self._error is not None:
                 raise self._error
@@ -162,6 +177,7 @@ class Threads:
                             node.receive(port, message, send)
                             if self._pending.add(-1) == 0:
                                 self._idle.add(1)
+                                self._tell()
                     self._flush(overflow)
                     self.busy[number] += time.perf_counter() - started
                 self._flush(overflow)
@@ -173,6 +189,7 @@ class Threads:
         except BaseException as error:
             self._error = error
             self._idle.add(1)
+            self._tell()
 
     def _flush(self, overflow: dict[tuple[int, Port], deque[Message]]) -> None:
         for target, late in overflow.items():
