@@ -22,7 +22,7 @@ from .node import Message, Node, Port
 
 MESSAGES, REPORTS = 1024, 8
 """Room of a mailbox between nodes, and for pairs on their way to the driver."""
-MOMENT = 0.0002
+MOMENT = 0.001
 """Seconds for which the driver looks for results before it sleeps until there are some."""
 PATIENCE, IDLE, LONG = 0.001, 1.0, 20
 """Seconds for which a node without work looks for some before it goes to sleep, and before its thread ends; how often
