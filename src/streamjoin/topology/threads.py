@@ -69,7 +69,8 @@ class Threads:
                         thread.start()
                         self._alive[k] = thread
         for call in self._calls:
-            call.put(None)
+            if call.empty():  # else it has not been answered: one is enough
+                call.put(None)
 
     def _may_sleep(self, number: int) -> bool:
         """Whether a thread that found nothing to do shall wait for the next run; else it ends, so that a join which
@@ -97,7 +98,7 @@ class Threads:
 
     def _tell(self) -> None:
         """Wake the driver, if it sleeps."""
-        if self._asleep:
+        if self._asleep and self._news.empty():
             self._news.put(None)
 
     def feed(self, node: int, port: Port, message: Message) -> None:
