@@ -13,6 +13,7 @@ import pytest
 
 from streamjoin.predicate.expr import SIDES
 from streamjoin.topology.handshake import Board, HandshakeNode
+from streamjoin.topology.lock_step import LockStepJoin
 from streamjoin.topology.low_latency import LowLatencyNode
 from streamjoin.topology.node import Block, Kind, Message, Node, Send
 from streamjoin.topology.simulate import Choose, Numbers, PlainWindow, Simulation, all_schedules, chosen_by
@@ -178,6 +179,32 @@ def test_hazards_of_the_papers_appear_without_their_remedies(kind: str, options:
         found["doubled"] += doubled > 0
     assert found.pop(hazard) > 0
     assert set(found.values()) == {0}, "and no other fault"
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3, 7])
+def test_lock_step_compares_what_count_windows_contain(nodes: int) -> None:
+    """Each arriving tuple with the last n * segment of the other stream, as the asynchronous variant does."""
+    for seed in range(50):
+        rng = random.Random(seed)
+        segment = rng.randint(1, 3)
+        compared: Compared = {}
+        join = LockStepJoin([{side: PlainWindow(side, compared) for side in SIDES} for _ in range(nodes)], segment)
+        arrived: dict[str, int] = dict.fromkeys(SIDES, 0)
+        wanted: set[tuple[int, int]] = set()
+        asynchronous = Run("handshake", nodes)
+        for _ in range(40):
+            side = rng.choice(SIDES)
+            number = arrived[side]
+            arrived[side] += 1
+            join.push(Block(side, number, number, Numbers([number])))
+            asynchronous.feed(side, [number])
+            met = arrived["right" if side == "left" else "left"]
+            for partner in range(max(met - nodes * segment, 0), met):
+                wanted.add((number, partner) if side == "left" else (partner, number))
+        join.drain()
+        assert set(compared) == wanted
+        assert set(compared.values()) <= {1}
+        assert wanted <= set(asynchronous.finish(chosen_by(seed)))
 
 
 class AsPrinted(LowLatencyNode):
