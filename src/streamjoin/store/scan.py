@@ -33,12 +33,9 @@ class ScanIndex(Subwindow):
         block_ranges(batch.coordinate, self.count, self.count + len(batch), *self._blocks)
         super().insert(batch)
 
-    def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
-        return self.scan(probing.mine(probing.batch), sink, 0, self.count, self._blocks)
-
-    def probe_part(self, probing: Probing, sink: PairSink, number: int, of: int) -> Iterator[int]:
-        """Compare with one of so many parts, which have about equally many blocks."""
+    def probe(self, probing: Probing, sink: PairSink, part: int = 0, parts: int = 1) -> Iterator[int]:
+        """Compare with all tuples, or with one of some parts, which have about equally many blocks."""
         blocks = -(-self.count // BLOCK)
-        first, last = blocks * number // of, blocks * (number + 1) // of
+        first, last = blocks * part // parts, blocks * (part + 1) // parts
         ends = self._blocks[0][first:last], self._blocks[1][first:last]
-        return self.scan(probing.batch, sink, first * BLOCK, min(last * BLOCK, self.count), ends)
+        return self.scan(probing.mine(probing.batch), sink, first * BLOCK, min(last * BLOCK, self.count), ends)

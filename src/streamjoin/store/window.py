@@ -104,27 +104,20 @@ class Window:
                 probing.once(space, lambda space=space: space.ranges(batch, workers, self._run_all))  # type: ignore[misc]
         return probing.split(parts)
 
-    def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
-        """Find pairs; gives the comparisons made so far each time the sink has been filled further."""
-        by_space: dict[KeySpace | None, list[OrderedIndex]] = {}
-        for subwindow in self._chain.subwindows:
-            yield from subwindow.probe(probing, sink)
-            if isinstance(subwindow, OrderedIndex) and subwindow.has_runs:
-                by_space.setdefault(subwindow.space, []).append(subwindow)
-        for subwindows in by_space.values():
-            yield from probe_sorted(subwindows, probing, sink)
+    def probe(self, probing: Probing, sink: PairSink, part: int = 0, parts: int = 1) -> Iterator[int]:
+        """Find pairs; gives the comparisons made so far each time the sink has been filled further.
 
-    def probe_part(self, probing: Probing, sink: PairSink, number: int, of: int) -> Iterator[int]:
-        """Like `probe`, but against one of so many parts of the window: equally many tuples of each subwindow that is
-        scanned, and of the others every n-th subwindow."""
+        With several parts, only what lies in one of them: equally many tuples of each subwindow that is scanned, and
+        of the others every n-th subwindow.
+        """
         indexed = 0
         by_space: dict[KeySpace | None, list[OrderedIndex]] = {}
         for subwindow in self._chain.subwindows:
             if isinstance(subwindow, ScanIndex):
-                yield from subwindow.probe_part(probing, sink, number, of)
+                yield from subwindow.probe(probing, sink, part, parts)
                 continue
             indexed += 1
-            if indexed % of != number:
+            if indexed % parts != part:
                 continue
             yield from subwindow.probe(probing, sink)
             if isinstance(subwindow, OrderedIndex) and subwindow.has_runs:

@@ -6,12 +6,13 @@ lateness and payload lies before and behind it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from ..predicate.expr import Side
+from ..predicate.expr import Side, other
 from ..store import Window
-from ..store.batch import Batch, Rows
+from ..store.batch import Batch, PairSink, Rows
 
 Pairs = tuple[list[Rows], list[Rows]]
 """Rows of the left and of the right, piece by piece: the n-th row of one belongs to the n-th row of the other."""
@@ -61,6 +62,28 @@ class Topology(Protocol):
         """Let threads go."""
 
 
+class Part:
+    """A share of a step's probing, which fills a sink."""
+
+    def __init__(self, steps: Iterator[int], sink: PairSink) -> None:
+        self._steps, self._sink = steps, sink
+        self.comparisons = 0
+        self.seconds = 0.0
+        self.done = False
+
+    def run(self) -> Pairs:
+        """Go on until all is found, or as much as may be kept at once."""
+        started = time.perf_counter()
+        for compared in self._steps:
+            self.comparisons += compared
+            if self._sink.is_full:
+                break
+        else:
+            self.done = True
+        self.seconds += time.perf_counter() - started
+        return self._sink.take()
+
+
 class OverWindows:
     """What topologies have in common that keep each side's tuples in one shared window."""
 
@@ -68,11 +91,22 @@ class OverWindows:
         self._windows = windows
         self.comparisons = 0
 
+    def _take_in(self, batches: Mapping[Side, Batch], chores: Sequence[Callable[[], None]]) -> None:
+        """Insert all batches before any of them probes: each tuple's [low, high) already says whom it may meet."""
+        for chore in chores:
+            chore()
+        for side, batch in batches.items():
+            self._windows[side].insert(batch)
+            self._windows[other(side)].expect(batch)
+
     def finish(self) -> Iterator[Pairs]:
         yield from ()
 
     def unmet(self) -> list[Unmet]:
         return []
+
+    def expire(self, side: Side, floor: int) -> None:
+        self._windows[side].expire(floor)
 
     def occupancy(self, side: Side) -> int:
         return self._windows[side].count

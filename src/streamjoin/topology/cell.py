@@ -14,7 +14,7 @@ from ..flow.crew import Crew
 from ..predicate.expr import Side, other
 from ..store import Batch, PairSink, Probing, Window
 from ..store.batch import Decide
-from . import OverWindows, Pairs
+from . import OverWindows, Pairs, Part
 
 
 class CellJoin(OverWindows):
@@ -25,11 +25,7 @@ class CellJoin(OverWindows):
         self._decide, self._crew = decide, crew
 
     def step(self, batches: Mapping[Side, Batch], chores: Sequence[Callable[[], None]] = ()) -> Iterator[Pairs]:
-        for chore in chores:
-            chore()
-        for side, batch in batches.items():
-            self._windows[side].insert(batch)
-            self._windows[other(side)].expect(batch)
+        self._take_in(batches, chores)
         for side, batch in batches.items():
             window = self._windows[other(side)]
             window.prepare()
@@ -39,17 +35,14 @@ class CellJoin(OverWindows):
     def _scan(self, side: Side, window: Window, probing: Probing) -> Iterator[Pairs]:
         """The whole piece against every part of the window, all parts at once; those that have found as much as may be
         kept go on when it has been taken."""
-        parts = [_Part(window, probing, PairSink(self._decide, left_probes=side == "left"), number, self._crew.workers)
-                 for number in range(self._crew.workers)]  # fmt: skip
+        sinks = [PairSink(self._decide, left_probes=side == "left") for _ in range(self._crew.workers)]
+        parts = [Part(window.probe(probing, sink, k, len(sinks)), sink) for k, sink in enumerate(sinks)]
         while parts:
             yield from self._crew.run([part.run for part in parts])
             for part in parts:
                 self.comparisons += part.comparisons
                 part.comparisons = 0
             parts = [part for part in parts if not part.done]
-
-    def expire(self, side: Side, floor: int) -> None:
-        self._windows[side].expire(floor)
 
     def workers(self) -> list[dict[str, Any]]:
         """The windows are shared: the first entry has the counts, each has the seconds its thread was busy."""
@@ -58,22 +51,3 @@ class CellJoin(OverWindows):
 
     def close(self) -> None:
         """There are no threads but the crew's, which is not ours."""
-
-
-class _Part:
-    """One core's part of the window."""
-
-    def __init__(self, window: Window, probing: Probing, sink: PairSink, number: int, of: int) -> None:
-        self._steps = window.probe_part(probing, sink, number, of)
-        self._sink = sink
-        self.comparisons = 0
-        self.done = False
-
-    def run(self) -> Pairs:
-        for compared in self._steps:
-            self.comparisons += compared
-            if self._sink.is_full:
-                break
-        else:
-            self.done = True
-        return self._sink.take()

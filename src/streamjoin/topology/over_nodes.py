@@ -26,8 +26,8 @@ from .threads import Threads
 WAVE = 128
 """Blocks that are on their way at once."""
 SMALLEST_BLOCK, LARGEST_BLOCK, PER_NODE = 64, 1 << 13, 2
-"""A batch is cut into a few blocks for each node, so that homes and segments are even. Nodes hand blocks on before they
-look at them, so a large block holds nobody up, and small ones only cost messages."""
+"""A batch is cut into a few blocks for each node, so that homes and segments are even. Small ones only cost messages:
+all nodes but handshake join's have a block at once, since it is handed on before it is looked at."""
 CHAIN: tuple[Port, ...] = ("left", "right")
 STAR: tuple[Port, ...] = ("driver",)
 

@@ -14,44 +14,20 @@ chain never overlap.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..flow.crew import Crew
 from ..predicate.expr import SIDES, Side, other
-from ..store import Batch, PairSink, Probing, Window
+from ..store import Batch, PairSink, Window
 from ..store.batch import Decide
-from . import OverWindows, Pairs
+from . import OverWindows, Pairs, Part
 
 ALONE = 1024
 """A batch of fewer tuples is not worth a second thread."""
 PART_SECONDS = 0.001
 """A part should take about as long: shorter ones cost more than they balance."""
-
-
-class _Part:
-    """A probe command: a share of a batch on its way through the other side's window."""
-
-    def __init__(self, probing: Probing, window: Window, sink: PairSink) -> None:
-        self._sink = sink
-        self._steps = window.probe(probing, sink)
-        self.comparisons = 0
-        self.seconds = 0.0
-        self.done = False
-
-    def run(self) -> Pairs:
-        """Go on until all is found, or as much as may be kept at once."""
-        started = time.perf_counter()
-        for compared in self._steps:
-            self.comparisons += compared
-            if self._sink.is_full:
-                break
-        else:
-            self.done = True
-        self.seconds += time.perf_counter() - started
-        return self._sink.take()
 
 
 class PanJoin(OverWindows):
@@ -102,12 +78,13 @@ class PanJoin(OverWindows):
         """How many parts run before their pairs are handed on: only these can hold pairs."""
         return 8 * self._crew.workers
 
-    def _parts(self, side: Side, batch: Batch, alone: bool) -> list[_Part]:
+    def _parts(self, side: Side, batch: Batch, alone: bool) -> list[Part]:
         window = self._windows[other(side)]
         workers = self._crew.workers
         wanted = int(self._seconds_per_tuple * len(batch) / PART_SECONDS)
         shares = window.shares(batch, 1 if alone else workers, min(max(wanted, 2 * workers - 1), 8 * workers))
-        return [_Part(share, window, PairSink(self._decide, left_probes=side == "left")) for share in shares]
+        sinks = [PairSink(self._decide, left_probes=side == "left") for _ in shares]
+        return [Part(window.probe(share, sink), sink) for share, sink in zip(shares, sinks, strict=True)]
 
     def _insert(self, side: Side, batch: Batch) -> None:
         self._windows[side].insert(batch)

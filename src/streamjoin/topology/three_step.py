@@ -24,11 +24,7 @@ class ThreeStep(OverWindows):
         self._decide = decide
 
     def step(self, batches: Mapping[Side, Batch], chores: Sequence[Callable[[], None]] = ()) -> Iterator[Pairs]:
-        for chore in chores:
-            chore()
-        for side, batch in batches.items():
-            self._windows[side].insert(batch)
-            self._windows[other(side)].expect(batch)
+        self._take_in(batches, chores)
         for side, batch in batches.items():
             window = self._windows[other(side)]
             window.prepare()
@@ -39,9 +35,6 @@ class ThreeStep(OverWindows):
                     if sink.is_full:
                         yield sink.take()
                 yield sink.take()
-
-    def expire(self, side: Side, floor: int) -> None:
-        self._windows[side].expire(floor)
 
     def workers(self) -> list[dict[str, Any]]:
         return [{"worker": 0, **self.shared_figures()}]
