@@ -509,7 +509,7 @@ def test_rows_pushed_one_by_one() -> None:
 )
 def test_memory_stays_flat(how: Any, order: Any, window: Any, time: Any) -> None:
     """300,000 rows per side in small batches through a window of some hundreds."""
-    batch, rounds, every = 500, 600, 100
+    batch, rounds, every = 1000, 300, 50
     rng = np.random.default_rng(1)
     schema = pa.schema({"ts": pa.int64(), "k": pa.int32(), "text": pa.string()})
     sizes, traced = [], []

@@ -119,7 +119,7 @@ def check_options(
 ) -> Options:
     """Check everything but the predicate; ArgumentError names the argument and what would do."""
     windows = parse_window(window)
-    columns = _time_columns(left, right, time)
+    columns = time_columns(left, right, time)
     check_windows(windows, columns is not None)
     unit = columns.unit if columns else None
     crew = _workers(workers)
@@ -147,7 +147,7 @@ def _in_ticks(window: TimeWindow | CountWindow, unit: TimeUnit | None) -> TimeWi
     return TimeWindow(ticks(window, unit))
 
 
-def _time_columns(left: pa.Schema, right: pa.Schema, time: Any) -> TimeColumns | None:
+def time_columns(left: pa.Schema, right: pa.Schema, time: Any) -> TimeColumns | None:
     if time is None:
         return None
     names = (time, time) if isinstance(time, str) else tuple(time) if isinstance(time, (tuple, list)) else ()

@@ -1,0 +1,121 @@
+"""Feeds a handshake join tuple by tuple and takes its results: the test bench of both simulators.
+
+Invariant: tuples are offered in the order of the script; two that stand in one entry are offered together, and the
+next entry only when both were taken. A tuple is accepted or discarded, never both, and bubbles follow until every pair
+that can still meet has.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .simulator import Circuit
+
+WATCH = (
+    ("left__valid", "left__ready"),
+    ("right__valid", "right__ready"),
+    ("results__valid", "results__ready"),
+    ("idle", "idle"),
+)
+COUNTED = ("suspended", "overflow")
+PATIENCE = 1 << 16
+"""Looks at the circuit without anything happening after which it is taken to hang."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Tuples that arrive together: packed bits, or None where that stream has none. `at` is the first clock in which
+    they are offered."""
+
+    left: int | None
+    right: int | None
+    at: int = 0
+
+
+NOTHING = Entry(None, None)
+
+
+@dataclass(slots=True)
+class Run:
+    """What happened: results as packed bits, the entries' fates, and clocks."""
+
+    results: list[int] = field(default_factory=list)
+    accepted: list[bool] = field(default_factory=list)
+    cycles: int = 0
+    """Clocks until the last result has left and nothing is going on."""
+    entered: int = 0
+    """Clocks until the last tuple of the script was taken."""
+    suspended: int = 0
+    """Clocks in which cores rested."""
+    overflow: bool = False
+
+
+class Hang(AssertionError):
+    """The circuit takes nothing and gives nothing."""
+
+
+@dataclass(slots=True)
+class Feeder:
+    """One run. `stall`: how likely it is, clock by clock, that the output takes nothing. `gap`: how likely that the
+    next entry comes a clock later."""
+
+    script: Sequence[Entry]
+    bubbles: int
+    bubble: int
+    stall: float = 0.0
+    gap: float = 0.0
+    seed: int = 0
+    run: Run = field(default_factory=Run)
+
+    async def drive(self, circuit: Circuit) -> None:
+        chance = random.Random(self.seed)
+        careful = bool(self.stall or self.gap)
+        run, clock, quiet, flushed = self.run, 0, 0, 0
+        offered: Entry | None = None
+        while True:
+            script_left = len(run.accepted) < len(self.script)
+            due = self.script[len(run.accepted)].at if script_left else clock
+            if offered is None and clock >= due and not (self.gap and chance.random() < self.gap):
+                if script_left:
+                    offered = self.script[len(run.accepted)]
+                elif flushed < self.bubbles:
+                    offered = Entry(self.bubble, None)
+            self._offer(circuit, offered or NOTHING)
+            ready = not (self.stall and chance.random() < self.stall)
+            circuit.set("results__ready", ready)
+            ahead = 1 if careful else 64 if offered or due <= clock else min(64, due - clock)
+            clock += await circuit.settle(ahead)
+
+            result = ready and bool(circuit.get("results__valid"))
+            if result:
+                run.results.append(circuit.get("results__payload"))
+            taken = offered is not None and bool(circuit.get("left__ready"))
+            dropped = bool(circuit.get("discarding"))
+            finished = offered is None and not script_left and flushed == self.bubbles and bool(circuit.get("idle"))
+            await circuit.edge()
+            clock += 1
+            if finished:
+                break
+            if taken:
+                offered = None
+                if script_left:
+                    run.accepted.append(not dropped)
+                    run.entered = clock
+                else:
+                    flushed += not dropped
+            quiet = 0 if taken or result else quiet + 1
+            if quiet > PATIENCE:
+                raise Hang(
+                    f"nothing has happened for long; {len(run.accepted)} of {len(self.script)} entries were taken"
+                )
+        run.suspended, run.overflow = circuit.count("suspended"), bool(circuit.get("overflow"))
+        run.cycles = clock
+
+    @staticmethod
+    def _offer(circuit: Circuit, entry: Entry) -> None:
+        for side, value in (("left", entry.left), ("right", entry.right)):
+            circuit.set(f"{side}__valid", value is not None)
+            if value is not None:
+                circuit.set(f"{side}__payload", value)

@@ -1,0 +1,93 @@
+"""Two simulators behind one protocol: Amaranth's own, and one compiled from the circuit's netlist (`compiled`).
+
+A circuit is driven clock by clock: `set` inputs, `settle`, look at outputs with `get`, then `edge`. `settle` may run on
+through up to `limit` clocks in which nothing that is watched happens, since then nothing has to be decided either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal, Protocol
+
+from amaranth.lib import wiring
+from amaranth.sim import Simulator
+
+Backend = Literal["amaranth", "compiled", "auto"]
+
+
+class Circuit(Protocol):
+    """A circuit under simulation. Ports are named as in its netlist: `left__payload`, `results__valid`."""
+
+    def set(self, port: str, value: int) -> None: ...
+
+    def get(self, port: str) -> int: ...
+
+    def count(self, port: str) -> int:
+        """In how many clocks so far a watched port was up."""
+        ...
+
+    async def settle(self, limit: int = 1) -> int:
+        """Clocks that passed. It ends after `limit` clocks or in the first in which one of the watched groups of ports
+        is up; that clock has not ended, so outputs can be read."""
+        ...
+
+    async def edge(self) -> None:
+        """End the clock."""
+        ...
+
+
+Driver = Callable[[Circuit], Awaitable[None]]
+
+
+class Interpreted:
+    """Amaranth's simulator: no tools needed, about a millisecond per clock, so for small circuits."""
+
+    def __init__(self, top: wiring.Component, watch: Sequence[tuple[str, ...]], counted: Sequence[str]) -> None:
+        self._top, self._watch, self._counts = top, watch, dict.fromkeys(counted, 0)
+        self._ports = dict(ports(top))
+        self._context: Any = None
+
+    def run(self, driver: Driver, trace: str | None = None) -> None:
+        simulator = Simulator(self._top)
+        simulator.add_clock(1e-6)
+
+        async def bench(context: Any) -> None:
+            self._context = context
+            await driver(self)
+
+        simulator.add_testbench(bench)
+        if trace is None:
+            simulator.run()
+        else:
+            with simulator.write_vcd(trace):
+                simulator.run()
+
+    def set(self, port: str, value: int) -> None:
+        self._context.set(self._ports[port], value)
+
+    def get(self, port: str) -> int:
+        return self._context.get(self._ports[port])
+
+    def count(self, port: str) -> int:
+        return self._counts[port]
+
+    async def settle(self, limit: int = 1) -> int:
+        for passed in range(limit):
+            if any(all(self.get(port) for port in group) for group in self._watch):
+                return passed
+            if passed < limit - 1:
+                await self.edge()
+        return limit - 1
+
+    async def edge(self) -> None:
+        for port in self._counts:
+            self._counts[port] += self.get(port)
+        await self._context.tick()
+
+
+def ports(top: wiring.Component) -> list[tuple[str, Any]]:
+    """The component's ports as plain values, by the names that its netlist gives them."""
+    found = []
+    for path, _, value in top.signature.flatten(top):
+        found.append(("__".join(str(part) for part in path), value))
+    return [(name, value.as_value() if hasattr(value, "as_value") else value) for name, value in found]

@@ -1,0 +1,129 @@
+"""The public surface of the hardware: tables in and out, reports, Verilog, and errors at the call."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import streamjoin as sj
+from streamjoin import ArgumentError, DataError, PredicateError, SchemaError
+from streamjoin.hardware import simulate, verilog
+from streamjoin.testing import stream
+
+LEFT = stream(30, columns={"k": "int32", "v": "int16", "note": "string"}, seed=1, ties=0.3, nulls=0.2, domain=6)
+RIGHT = stream(40, columns={"k": "int64", "w": "int8"}, seed=2, ties=0.3, nulls=0.2, domain=6)
+SMALL = {"cores": 2, "segment": 3, "simulator": "amaranth"}
+
+
+def rows(table: pa.Table) -> list[str]:
+    return sorted(map(str, table.to_pylist()))
+
+
+PREDICATES = {
+    "equality": "l.k = r.k",
+    "band": "l.k BETWEEN r.k - 1 AND r.k + 1 AND l.v > 2",
+    "nulls": "abs(l.v - r.w) <= 2 OR l.k IS NULL",
+    "expression": sj.col("l.k") + sj.col("r.w") > 7,
+    "function": lambda l, r: l.k * 2 < r.k + r.w,
+}
+
+
+@pytest.mark.parametrize("on", PREDICATES.values(), ids=PREDICATES)
+def test_the_same_rows_as_the_engine(on: Any) -> None:
+    out = simulate(LEFT, RIGHT, on=on, time="ts", **SMALL)
+    expected = sj.join(LEFT, RIGHT, on=on, time="ts", window=6)
+    assert out.schema == expected.schema
+    assert expected.num_rows > 0
+    assert rows(out) == rows(expected)
+
+
+def test_anything_with_the_arrow_interface() -> None:
+    polars = pytest.importorskip("polars")
+    out = simulate(polars.from_arrow(LEFT), polars.from_arrow(RIGHT), on="l.k = r.k", time="ts", **SMALL)
+    assert out.num_rows == sj.join(LEFT, RIGHT, on="l.k = r.k", time="ts", window=6).num_rows
+
+
+def test_the_report() -> None:
+    out, report = simulate(LEFT, RIGHT, on="l.k = r.k", time="ts", report=True, **SMALL)
+    assert report.results == out.num_rows
+    assert report["cycles"] == report.cycles > report.entered > 0
+    assert len(report.accepted) == 70
+    assert sorted(report.accepted.left) == list(range(30))
+    assert not report.discarded
+    with pytest.raises(KeyError, match="there are cycles"):
+        report["speed"]
+
+
+def test_discard_reports_which() -> None:
+    left, right = (table.set_column(1, "k", pa.array([1] * table.num_rows)) for table in (LEFT, RIGHT))
+    arguments = {"on": "l.k = r.k", "time": "ts", "admission": "discard", **SMALL}
+    out, report = simulate(left, right, stall=0.7, report=True, **arguments)
+    assert len(report.discarded) > 0
+    kept = [table.take(pa.array(sorted(report.accepted[side]))) for side, table in (("left", left), ("right", right))]
+    assert rows(out) == rows(sj.join(*kept, on="l.k = r.k", time="ts", window=6))
+
+
+def test_slow_arrivals_are_not_discarded() -> None:
+    _, report = simulate(LEFT, RIGHT, on="l.k = r.k", time="ts", admission="discard", interval=20, report=True, **SMALL)
+    assert not report.discarded
+    assert report.entered >= 69 * 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"cores": 0}, r"cores: 0 will not do; give a whole number from 1"),
+        ({"cores": True}, r"cores: True will not do"),
+        ({"segment": 2.5}, r"segment: 2.5 will not do"),
+        ({"lanes": 3, "segment": 8}, r"lanes: 3 does not divide the segment of 8"),
+        ({"ram": True, "segment": 2}, r"segment: 2 over 1 lanes is 2 rows; block RAM needs 3"),
+        ({"ram": "yes"}, r"ram: 'yes' will not do"),
+        ({"admission": "lossles"}, r"did you mean 'lossless'"),
+        ({"merger": "fast"}, r"merger: 'fast' will not do"),
+        ({"scope": 1}, r"scope: 1 will not do"),
+        ({"core_buffer": 2}, r"core_buffer: 2 will not do; give a whole number from 3"),
+        ({"window": 8}, r"window: there is no such argument; the design has cores, segment"),
+        ({"simulator": "verilator"}, r"simulator: 'verilator' will not do"),
+        ({"stall": 1.0}, r"stall: 1.0 will not do"),
+        ({"gap": -1}, r"gap: -1 will not do"),
+        ({"interval": 1.5}, r"interval: 1.5 will not do"),
+        ({"time": "when"}, r"time: the left stream has no column 'when'"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        simulate(LEFT, RIGHT, on="l.k = r.k", **{"time": "ts", **arguments})
+
+
+def test_wrong_data() -> None:
+    with pytest.raises(PredicateError, match=r"l\.note is string"):
+        simulate(LEFT, RIGHT, on="l.note = 'a' AND l.k = r.k", time="ts")
+    with pytest.raises(PredicateError, match="unknown column 'x'"):
+        simulate(LEFT, RIGHT, on="l.x = r.k", time="ts")
+    with pytest.raises(DataError, match="is NULL in row 0"):
+        simulate(LEFT.set_column(0, "ts", pa.nulls(30, LEFT["ts"].type)), RIGHT, on="l.k = r.k", time="ts")
+    with pytest.raises(SchemaError, match="left: list is not Arrow data"):
+        simulate([1, 2], RIGHT, on="l.k = r.k", time="ts")
+
+
+def test_verilog() -> None:
+    """96-bit results of 64-bit tuples, as in the papers, and every field of the ports explained."""
+    schema = pa.schema([pa.field("k", pa.int32(), nullable=False)])
+    text = verilog(schema, schema, on="l.k = r.k", cores=2, segment=2, name="my_join")
+    assert re.search(r"^module my_join\(", text, re.MULTILINE)
+    assert "// results__payload, 96 bits" in text
+    assert "//   [32:1] values.k" in text
+    assert re.search(r"output \[95:0\] results__payload;", text)
+    assert ".py" not in text, "nothing of the machine that wrote it"
+
+
+def test_a_name_that_is_no_verilog_identifier_is_refused() -> None:
+    schema = pa.schema({"k": pa.int32()})
+    with pytest.raises(ArgumentError, match="name: 'my join' will not do"):
+        verilog(schema, schema, on="l.k = r.k", name="my join")
+    with pytest.raises(ArgumentError, match="payload: 0 will not do"):
+        verilog(schema, schema, on="l.k = r.k", payload=0)
