@@ -1,4 +1,4 @@
-"""The command line: `streamjoin demo | explain | run | bench`. What a command needs is imported when it runs."""
+"""The command line: `streamjoin demo | explain | run | bench | hardware`. Commands import what they need."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
+from .cli_hardware import add_hardware
 from .errors import ArgumentError, StateError, StreamJoinError
 
 if TYPE_CHECKING:
@@ -90,9 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     panjoin = benches.add_parser("panjoin", help="whole joins with indexes, against DuckDB, Polars and NumPy")
     panjoin.add_argument("--windows", **many, help="tuples per window (100K, 1M and 8M; quick: 100K)")
     panjoin.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="which joins (default: all)")
-    panjoin.add_argument(
-        "--batch", type=_count, default=32_768, metavar="N", help="tuples of a stream at a time (32,768)"
-    )
+    panjoin.add_argument("--batch", type=_count, default=32_768, metavar="N", help="a stream's tuples at once (32,768)")
     panjoin.add_argument("--workers", **many, help="threads (1 and all cores)")
     panjoin.add_argument("--indexes", nargs="+", choices=INDEXES, default=INDEXES, help="which indexes (default: all)")
     panjoin.add_argument("--skew", action="store_true", help="also keys that are skewed, equal or increasing")
@@ -120,6 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     spark.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the generated tuples")
     spark.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
     spark.set_defaults(run=_bench_spark)
+    add_hardware(commands, _count)
     return parser
 
 

@@ -72,6 +72,8 @@ from .window import Duration, TimeWindow
 from .window import Window as WindowSize
 
 RELEASE_ROWS = 1 << 16
+FEW_ROWS = 1 << 12
+"""Results that are gathered before another thread would be awake."""
 _WHY = {
     "finished": "is finished; open a new WindowJoin to push more",
     "closed": "is closed; use it inside its `with` block",
@@ -157,7 +159,7 @@ class WindowJoin:
         payload = self._payload  # not `self`: threads hold this, and would hold the whole join
         self._recheck = Recheck(self._lowered, lambda side, rows, names: payload[side].take(rows, names))
         self._topology = make_topology(options, self._lowered, self._recheck, self._crew)
-        self._collector = Collector(self._front.together)
+        self._collector = Collector(self._front.together or self._topology.meets_once)
         self._queue: deque[Step] = deque()
         self._work: Iterator[Pairs] | None = None
         self._results = Results(options)
@@ -195,7 +197,8 @@ class WindowJoin:
             takes = [partial(self._payload["left"].take, left)]
             if len(self._schema) > len(self._payload["left"].schema):
                 takes.append(partial(self._payload["right"].take, right))
-            columns = [column for taken in self._crew.run(takes) for column in taken.columns]
+            taken = self._crew.run(takes) if len(left) > FEW_ROWS else [take() for take in takes]
+            columns = [column for table in taken for column in table.columns]
         except pa.ArrowException as error:
             raise DataError(f"poll: {len(left)} results cannot be put into one table: {error}") from None
         table = pa.Table.from_arrays(columns, schema=self._schema)

@@ -29,6 +29,7 @@ RunAll = Callable[[Sequence[Callable[[], None]]], Any]
 Spans = list[tuple[int, int]]
 
 BLOCK_SEGMENTS, SPARE_SEGMENTS = 16, 32
+SMALL_BUFFER = 1 << 14
 PIECE = 1 << 14
 """Rows that are gathered by one task."""
 LONGEST = 2**31 - 1
@@ -274,7 +275,9 @@ class _Field:
 
 
 def _buffer(size: int) -> Array:
-    """Bytes for a result, from Arrow's memory pool: it keeps what earlier results have given back."""
+    """Bytes for a result; large ones from Arrow's memory pool, which keeps what earlier results have given back."""
+    if size <= SMALL_BUFFER:
+        return np.empty(size, np.uint8)
     return np.frombuffer(pa.allocate_buffer(size), np.uint8)
 
 

@@ -23,5 +23,6 @@ def small_structures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(over_nodes, "SMALLEST_BLOCK", 5)
     monkeypatch.setattr(over_nodes, "LARGEST_BLOCK", 40)
     monkeypatch.setattr(over_nodes, "WAVE", 6)
+    monkeypatch.setattr(over_nodes, "SMALL", 40)
     monkeypatch.setattr(threads, "MESSAGES", 8)
     monkeypatch.setattr(threads, "REPORTS", 2)

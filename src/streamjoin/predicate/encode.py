@@ -112,12 +112,15 @@ def _to_float(values: Array, valid: Mask | None, domain: Domain, mode: Mode) -> 
     return _step(ordered_bits(nearest), valid, mode, exact)
 
 
+_LARGEST: dict[Any, int] = {np.int32: 2**31 - 1, np.int64: 2**63 - 1}
+
+
 def ordered_bits(values: Array) -> Array:
     """Floats as integers in Spark's order: -inf < ... < 0 (of both signs) < ... < inf < NaN."""
     integer: Any = np.int32 if values.dtype == np.float32 else np.int64
     canonical = np.where(np.isnan(values), values.dtype.type(np.nan), values + values.dtype.type(0))
     bits = canonical.view(integer)
-    return np.where(bits < 0, bits ^ np.iinfo(integer).max, bits)
+    return np.where(bits < 0, bits ^ _LARGEST[integer], bits)
 
 
 def _saturated_product(values: Array, factor: int) -> Array:

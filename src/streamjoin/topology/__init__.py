@@ -22,7 +22,13 @@ Unmet = dict[Side, tuple[int, int]]
 
 
 class Topology(Protocol):
-    """Runs the join of two windows."""
+    """Runs the join of two windows.
+
+    `meets_once`: two tuples meet once in whatever order they come, so both sides of a step may come at once even where
+    each is in the other's range.
+    """
+
+    meets_once: bool
 
     @property
     def comparisons(self) -> int:
@@ -32,8 +38,8 @@ class Topology(Protocol):
         """Take new tuples of one or both sides; gives all pairs they make, a bounded number at a time.
 
         A tuple meets the other side's tuples whose coordinate lies in its [low, high), those of the same step
-        included. The ranges are such that of two tuples at most one finds the other. Nothing else may happen to the
-        topology until the iterator is used up. `chores` are done on the way, by a worker that has time.
+        included. The ranges are such that of two tuples at most one finds the other (or see `meets_once`). Nothing else
+        may happen to the topology until the iterator is used up. `chores` are done on the way, by a worker that has time.
         """
 
     def finish(self) -> Iterator[Pairs]:
@@ -86,6 +92,8 @@ class Part:
 
 class OverWindows:
     """What topologies have in common that keep each side's tuples in one shared window."""
+
+    meets_once = False
 
     def __init__(self, windows: Mapping[Side, Window]) -> None:
         self._windows = windows

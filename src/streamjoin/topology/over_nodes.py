@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..predicate.expr import SIDES, Side
+from ..predicate.expr import SIDES, Side, other
 from ..store import Batch, Window
 from ..store.batch import Decide
 from . import Pairs, Unmet
@@ -39,8 +39,14 @@ def block_size(tuples: int, workers: int) -> int:
     return min(max(-(-tuples // (PER_NODE * workers)), SMALLEST_BLOCK), LARGEST_BLOCK)
 
 
+SMALL = 1 << 18
+"""Comparisons that take less time than waking the nodes' threads: the driver then runs the nodes itself."""
+
+
 class OverNodes:
-    """A topology whose nodes run on `workers` threads."""
+    """A topology whose nodes run on `workers` threads. Its protocols bring any two tuples together once."""
+
+    meets_once = True
 
     def __init__(self, workers: int, ports: tuple[Port, ...], make_window: MakeWindow, decide: Decide) -> None:
         self._workers, self._ports = workers, ports
@@ -79,6 +85,8 @@ class OverNodes:
             chore()
         for side, batch in batches.items():
             self._ledger.add(side, batch)
+        comparisons = sum(len(batch) * self.occupancy(other(side)) for side, batch in batches.items())
+        self._threads.alone = comparisons <= SMALL
         self._feed_expiries()
         blocks = self._blocks(batches)
         for start in range(0, max(len(blocks), 1), WAVE):
@@ -203,6 +211,7 @@ class HandshakeJoin(OverNodes):
     def finish(self) -> Iterator[Pairs]:
         """Let everything flow through, so that all meet."""
         self._board.draining = True
+        self._threads.alone = False
         self._threads.feed(0, "left", Message(Kind.TICK))
         yield from self._run()
 

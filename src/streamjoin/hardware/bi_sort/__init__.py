@@ -1,0 +1,32 @@
+"""A BI-Sort worker node as a circuit (PanJoin, section IV), and a driver that runs it on arrays."""
+
+from .driver import BiSortBench, BiSortRun, Figures, simulate_bi_sort
+from .insertion import Indexer, InsertionEngine, Merger
+from .memory import ExternalMemory, Reader
+from .probing import BoundaryGenerator, Partitioner, Prober
+from .probing_engine import ProbingEngine
+from .shape import BiSortShape
+from .steps import Clear, Insert, Probe
+from .worker import BiSortWorker, Operation
+
+__all__ = [
+    "BiSortBench",
+    "BiSortRun",
+    "BiSortShape",
+    "BiSortWorker",
+    "BoundaryGenerator",
+    "Clear",
+    "ExternalMemory",
+    "Figures",
+    "Indexer",
+    "Insert",
+    "InsertionEngine",
+    "Merger",
+    "Operation",
+    "Partitioner",
+    "Probe",
+    "Prober",
+    "ProbingEngine",
+    "Reader",
+    "simulate_bi_sort",
+]
