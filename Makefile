@@ -25,7 +25,8 @@ test: check ## Run the checks, then all tests (ARGS="-k name" selects tests)
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 torture: $(STAMP) ## Run the long versions of the tests: protocols, threads, conformance, failures on Spark (hours)
-	STREAMJOIN_TORTURE=1 $(BIN)/python -m pytest tests/test_protocols.py tests/test_topologies.py tests/conformance tests/spark $(ARGS)
+	STREAMJOIN_TORTURE=1 $(BIN)/python -m pytest tests/test_protocols.py tests/test_topologies.py tests/conformance \
+	  tests/hardware tests/spark $(ARGS)
 
 check: $(STAMP) ## Lint, formatting and types
 	$(BIN)/ruff check .

@@ -39,7 +39,8 @@ class Topology(Protocol):
 
         A tuple meets the other side's tuples whose coordinate lies in its [low, high), those of the same step
         included. The ranges are such that of two tuples at most one finds the other (or see `meets_once`). Nothing else
-        may happen to the topology until the iterator is used up. `chores` are done on the way, by a worker that has time.
+        may happen to the topology until the iterator is used up. `chores` are done on the way, by a worker that has
+        time.
         """
 
     def finish(self) -> Iterator[Pairs]:
