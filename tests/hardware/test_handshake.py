@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "block RAM": {"ram": True},
     "banked block RAM, full rate, per core": {"ram": True, "lanes": 2, "merger": "full-rate", "scope": "core"},
 }
+TORTURE = "STREAMJOIN_TORTURE" in os.environ
 SEGMENTS = {"block RAM": 4, "banked block RAM, full rate, per core": 8}
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
 
@@ -67,13 +69,17 @@ def test_without_time_the_left_stream_comes_first() -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("cores", [16, 64])
-def test_many_cores(cores: int) -> None:
+@pytest.mark.parametrize("variant", VARIANTS if TORTURE else ["paper"])
+def test_many_cores(variant: str, cores: int) -> None:
     """On the compiled simulator, one build for the whole range of match rates."""
+    arguments = {"simulator": "compiled", **design(variant, cores)}
     for seed, match in enumerate((0.0, 0.02, 0.2, 1.0)):
         left, right = streams((cores * 2, cores * 2 + 5), match, seed)
-        report = check(left, right, cores=cores, segment=2, simulator="compiled")
+        report = check(left, right, **arguments)
         assert report.simulator == "compiled"
-    check(*streams((70, 50), 0.6, 9), cores=cores, segment=2, simulator="compiled", stall=0.7, gap=0.3)
+    check(*streams((70, 50), 0.6, 9), stall=0.7, gap=0.3, **arguments)
+    if TORTURE:
+        check(*streams((70, 50), 0.6, 9), stall=0.7, admission="discard", **arguments)
 
 
 @needs_compiler
