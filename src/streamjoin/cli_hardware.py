@@ -137,7 +137,10 @@ def _synthesise(arguments: argparse.Namespace) -> None:
     design = _design(arguments)
     if arguments.verilog is not None:
         text = verilog(left, right, on=arguments.on, payload=arguments.payload, aliases=arguments.alias, **design)
-        arguments.verilog.write_text(text)
+        try:
+            arguments.verilog.write_text(text)
+        except OSError as error:
+            raise ArgumentError(f"--verilog: cannot write {str(arguments.verilog)!r}: {error.strerror}") from None
         print(f"wrote {arguments.verilog}: {len(text.splitlines()):,} lines")
     target = arguments.target or (None if arguments.verilog is not None else "xc7")
     if target is None:

@@ -6,12 +6,14 @@ import importlib
 import inspect
 import sys
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from streamjoin.hardware import core  # noqa: F401  (so that the modules below are loaded)
 from streamjoin.hardware.drive import Hang
+from streamjoin.hardware.simulate import _join_of
 
 from .bench import check, streams
 
@@ -48,6 +50,13 @@ SCENARIOS: list[dict[str, Any]] = [
     {"cores": 2, "segment": 6, "lanes": 2, "ram": True, "stall": 0.3, "gap": 0.3},
 ]
 BUSY = "l.k = r.k AND l.id <> 3"
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_of_other_circuits() -> Iterator[None]:
+    _join_of.cache_clear()
+    yield
+    _join_of.cache_clear()
 
 
 def bench() -> None:

@@ -79,7 +79,7 @@ def test_slow_arrivals_are_not_discarded() -> None:
         ({"cores": True}, r"cores: True will not do"),
         ({"segment": 2.5}, r"segment: 2.5 will not do"),
         ({"lanes": 3, "segment": 8}, r"lanes: 3 does not divide the segment of 8"),
-        ({"ram": True, "segment": 2}, r"segment: 2 over 1 lanes is 2 rows; block RAM needs 3"),
+        ({"ram": True, "segment": 2}, r"segment: 2 will not do for 1 lanes in block RAM; give 3 for each lane"),
         ({"ram": "yes"}, r"ram: 'yes' will not do"),
         ({"admission": "lossles"}, r"did you mean 'lossless'"),
         ({"merger": "fast"}, r"merger: 'fast' will not do"),
@@ -90,6 +90,10 @@ def test_slow_arrivals_are_not_discarded() -> None:
         ({"stall": 1.0}, r"stall: 1.0 will not do"),
         ({"gap": -1}, r"gap: -1 will not do"),
         ({"interval": 1.5}, r"interval: 1.5 will not do"),
+        ({"seed": [1]}, r"seed: \[1\] will not do"),
+        ({"report": 1}, r"report: 1 will not do"),
+        ({"cores": 256, "segment": 64}, r"16384 tuples of each stream in registers, and 8192 is the most"),
+        ({"cores": 1, "segment": 1 << 20, "ram": True}, r"take [0-9,]+ clocks, which nobody waits for"),
         ({"time": "when"}, r"time: the left stream has no column 'when'"),
     ],
     ids=str,
@@ -108,6 +112,29 @@ def test_wrong_data() -> None:
         simulate(LEFT.set_column(0, "ts", pa.nulls(30, LEFT["ts"].type)), RIGHT, on="l.k = r.k", time="ts")
     with pytest.raises(SchemaError, match="left: list is not Arrow data"):
         simulate([1, 2], RIGHT, on="l.k = r.k", time="ts")
+
+
+@pytest.mark.parametrize("name", ["a b", "", "1", "日本", "values", "x\ny", "\\"])
+def test_odd_names(name: str) -> None:
+    """On both simulators, and in Verilog."""
+    left, right = pa.table({name: [1, 2], "a_b": [1, 1]}), pa.table({name: [2, 1, 2]})
+    on = f"l.`{name}` = r.`{name}` AND l.a_b = 1"
+    out = simulate(left, right, on=on, cores=1, segment=2)
+    assert rows(out) == rows(sj.join(left, right, on=on, window=2))
+    assert "module handshake_join" in verilog(left.schema, right.schema, on=on, cores=1, segment=2)
+
+
+def test_names_that_become_alike_stay_apart() -> None:
+    left = pa.table({"a b": [1, 2], "a_b": [2, 2]})
+    on = "l.`a b` = r.k AND l.a_b = r.k"
+    out = simulate(left, pa.table({"k": [2, 1]}), on=on, cores=1, segment=2)
+    assert out.to_pylist() == [{"a b": 2, "a_b": 2, "k": 2}]
+
+
+def test_column_names_must_be_unique() -> None:
+    doubled = pa.table([[1], [2]], names=["k", "k"])
+    with pytest.raises(ArgumentError, match="left: column names must be unique"):
+        simulate(doubled, RIGHT, on="TRUE", cores=1, segment=1)
 
 
 def test_verilog() -> None:

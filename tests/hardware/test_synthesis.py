@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from amaranth import Module
@@ -203,7 +202,7 @@ def test_the_nested_loop_estimate_counts_comparisons(count: int, window: int) ->
     for _ in range(count):
         before, stored = stored, min(stored + 1, window)
         comparisons += before + stored  # the left tuple comes first
-    assert throughput.nested_loop_clocks(count, window) == pytest.approx(comparisons, abs=window)
+    assert throughput.nested_loop_clocks(count, window) == comparisons
 
 
 def test_wrong_results_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,4 +233,3 @@ def test_least_squares() -> None:
     assert common.fitted([1, 2, 3], [1, 5, 1]).r2 == pytest.approx(0)
     assert str(line) == "3.0 per core +7 (R² = 1.00000)"
     assert common.fitted([1, 2], [4, 4]).r2 == 1
-    assert isinstance(np.float64(line.r2).item(), float)

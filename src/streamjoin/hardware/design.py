@@ -15,7 +15,7 @@ Scope = Literal["all", "core"]
 MergerKind = Literal["paper", "full-rate"]
 """Two results in three clocks, as the paper's states have it, or one in every clock."""
 
-MOST_CORES, LONGEST_SEGMENT = 1024, 1 << 20
+MOST_CORES, LONGEST_SEGMENT = 256, 1 << 20
 LEAST_RAM_ROWS = 3
 """In block RAM, a tuple about to leave is read ahead of time, which takes this long after a shift."""
 LEAST_CORE_BUFFER, LEAST_MERGER_BUFFER = 3, 2
@@ -71,8 +71,8 @@ def check_design(**given: Any) -> Design:
         )
     if design.ram and design.rows < LEAST_RAM_ROWS:
         raise ArgumentError(
-            f"segment: {design.segment} over {design.lanes} lanes is {design.rows} rows; block RAM needs "
-            f"{LEAST_RAM_ROWS} or more"
+            f"segment: {design.segment} will not do for {design.lanes} lanes in block RAM; give {LEAST_RAM_ROWS} for "
+            f"each lane, {LEAST_RAM_ROWS * design.lanes} in all, or more"
         )
     return design
 

@@ -7,6 +7,7 @@ columns are raw, so the circuit needs nobody to prepare them. A column that only
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,13 +21,15 @@ from ..predicate.emit import Value as Text
 from ..predicate.expr import SIDES, Call, Column, Expr, Side, children, conjunction, walk
 from ..predicate.plan import Plan
 from ..predicate.render import render
+from ..predicate.types import Type
 from . import ops
 
 _NAMESPACE = {name: getattr(ops, name) for name in dir(ops) if not name.startswith("_")}
 _WIDTHS = {"bool": 1, "int8": 8, "int16": 16, "int32": 32, "int64": 64}
+UINT64 = Type("decimal", 20, 0)
 NO_CIRCUIT = (
-    "the circuit computes with whole numbers: integers of up to 64 bits, booleans, dates, timestamps and decimals of "
-    "up to 18 digits"
+    "the circuit computes with whole numbers: signed integers of up to 64 bits, unsigned ones of up to 32, booleans, "
+    "dates, timestamps and decimals of up to 18 digits"
 )
 
 
@@ -43,6 +46,8 @@ class Circuit:
     nullable: frozenset[Column]
     payload: int
     plan: Plan
+    names: Mapping[Column, str]
+    """What columns are called in the circuit: their own names, as far as hardware languages allow."""
 
     def entering(self, side: Side) -> data.StructLayout:
         """A tuple at the input; `occupied` is 0 for a bubble, which moves the window and joins nothing."""
@@ -63,8 +68,8 @@ class Circuit:
 
     def _fields(self, columns: Iterable[Column]) -> dict[str, Any]:
         """Values, which of them are not NULL (where a column may hold NULLs), and the payload."""
-        values = {column.name: column_shape(column) for column in columns}
-        known = {column.name: 1 for column in columns if column in self.nullable}
+        values = {self.names[column]: column_shape(column) for column in columns}
+        known = {self.names[column]: 1 for column in columns if column in self.nullable}
         return {
             "values": data.StructLayout(values),
             "known": data.StructLayout(known),
@@ -87,9 +92,9 @@ class Circuit:
         for column, name in emitter.used.items():
             assert column.side is not None
             view = tuples[column.side]
-            names[name] = view.values[column.name]
+            names[name] = view.values[self.names[column]]
             if column in self.nullable:
-                names[f"{name}_valid"] = view.known[column.name]
+                names[f"{name}_valid"] = view.known[self.names[column]]
         for line in emitter.lines:
             name, code = line.split(" = ", 1)
             value = eval(code, _NAMESPACE, names)
@@ -137,7 +142,21 @@ def circuit_of(plan: Plan, nullable: Iterable[tuple[Side, str]], payload: int) -
     with_nulls = set(nullable)
     all_columns = [column for side in SIDES for column in columns[side]]
     nulls = frozenset(column for column in all_columns if (column.side, column.name) in with_nulls)
-    return Circuit(columns, stored, repeated, nulls, payload, plan)
+    return Circuit(columns, stored, repeated, nulls, payload, plan, _names(columns))
+
+
+def _names(columns: Mapping[Side, tuple[Column, ...]]) -> dict[Column, str]:
+    """Letters, digits and underscores only, and no two alike."""
+    names: dict[Column, str] = {}
+    for side in SIDES:
+        taken: set[str] = set()
+        for number, column in enumerate(columns[side]):
+            name = re.sub(r"[^A-Za-z0-9_]", "_", column.name)
+            if not name or name[0].isdigit() or name in taken:
+                name = f"column{number}_{name}"
+            taken.add(name)
+            names[column] = name
+    return names
 
 
 def _columns(terms: Iterable[Expr], side: Side) -> tuple[Column, ...]:
@@ -157,7 +176,8 @@ def _check(plan: Plan) -> None:
     whole = conjunction([*plan.filter_of("left"), *plan.filter_of("right"), *plan.pair])
     for node in walk(whole):
         if not _is_whole(node) and all(_is_whole(child) for child in children(node)):
-            raise PredicateError(f"on: {NO_CIRCUIT}; {render(node)} is {node.type}")
+            hint = " (an unsigned integer of 64 bits is one; cast it to bigint)" if node.type == UINT64 else ""
+            raise PredicateError(f"on: {NO_CIRCUIT}; {render(node)} is {node.type}{hint}")
     try:
         _ColumnEmitter(frozenset()).value(whole)
     except NotEmittable as reason:

@@ -17,11 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from amaranth.lib import data
 
-from ..arrow import as_table, contiguous, read_time, restored, result_schema, takeable
+from ..arrow import as_table, check_names, contiguous, read_time, restored, result_schema, takeable
 from ..errors import ArgumentError
 from ..options import choose, time_columns
 from ..predicate import Predicate, plan_for
-from ..predicate.expr import SIDES, Column, Side
+from ..predicate.expr import SIDES, Side
 from ..predicate.plan import Plan
 from ..predicate.vector import read_numbers
 from .compiled import Compiled, compiler
@@ -30,11 +30,13 @@ from .drive import COUNTED, WATCH, Entry, Feeder, Run
 from .handshake import HandshakeJoin
 from .predicate import Circuit, circuit_of
 from .simulator import Backend, Interpreted
-from .tools import netlist
 
 PAYLOAD = 32
 INTERPRETED_WORK = 30_000
 """Clocks times comparators up to which Amaranth's own simulator is done before a compiled one would be built."""
+MOST_REGISTERS, MOST_WORK = 1 << 13, 1 << 30
+"""Tuples of a stream in shift registers, and clocks times comparators, that are simulated at all: beyond, building or
+running the simulator takes many minutes."""
 Array = npt.NDArray[Any]
 
 
@@ -103,6 +105,8 @@ def simulate(
     arrival is a clock late with probability `gap`. With `report=True`, the table and a `Report`.
     """
     tables: dict[Side, pa.Table] = {"left": as_table(left, "left"), "right": as_table(right, "right")}
+    for side in SIDES:
+        check_names(tables[side].schema, side)
     chosen = check_design(**design)
     choose("simulator", simulator, get_args(Backend))
     for name, value in (("stall", stall), ("gap", gap)):
@@ -110,18 +114,23 @@ def simulate(
             raise ArgumentError(f"{name}: {value!r} will not do; give a probability, 0 <= {name} < 1")
     if interval is not None and (isinstance(interval, bool) or not isinstance(interval, int) or interval < 0):
         raise ArgumentError(f"interval: {interval!r} will not do; give a number of clocks, 0 or more")
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise ArgumentError(f"seed: {seed!r} will not do; give a whole number")
+    if not isinstance(report, bool):
+        raise ArgumentError(f"report: {report!r} will not do; give True or False")
+    _check_work(chosen, tables)
     plan = plan_for(on, tables["left"].schema, tables["right"].schema, aliases)
     schema = result_schema(tables["left"].schema, tables["right"].schema, "inner")
-    nullable = [
+    nullable = frozenset(
         (side, name) for side in SIDES for name in tables[side].column_names if tables[side].column(name).null_count
-    ]  # fmt: skip
-    circuit = circuit_of(plan, nullable, PAYLOAD)
-
+    )
     sides, rows, times = merged_order(tables, time)
+    top = _join_of(plan, nullable, chosen)
+    circuit = top.circuit
     pace = interval if interval is not None else chosen.rows if chosen.admission == "discard" else 0
     script, arrivals = _script(circuit, tables, sides, rows, times, pace)
     feeder = Feeder(script, chosen.window, 0, stall, gap, seed)
-    used = run(HandshakeJoin(circuit, chosen), feeder, simulator)
+    used = run(top, feeder, simulator)
     assert not feeder.run.overflow, "a queue of the circuit overflowed"
 
     pairs = unpack_payloads(circuit, feeder.run)
@@ -135,6 +144,22 @@ def simulate(
     return out, Report(figures.cycles, accepted, discarded, figures.suspended, len(pairs), figures.entered, used)
 
 
+def _check_work(design: Design, tables: dict[Side, pa.Table]) -> None:
+    """Refuse what would not come to an end: better now than never."""
+    if not design.ram and design.window > MOST_REGISTERS:
+        raise ArgumentError(
+            f"segment: {design.cores} cores of {design.segment} are {design.window} tuples of each stream in registers, "
+            f"and {MOST_REGISTERS} is the most that is simulated: give fewer, or ram=True"
+        )
+    tuples = tables["left"].num_rows + tables["right"].num_rows
+    clocks = (tuples + design.window) * design.rows
+    if clocks * design.cores * design.lanes > MOST_WORK:
+        raise ArgumentError(
+            f"segment: {tuples} tuples through {design.cores} cores of {design.segment} take {clocks:,} clocks, which "
+            "nobody waits for: give fewer tuples, smaller segments or more lanes"
+        )
+
+
 def run(top: HandshakeJoin, feeder: Feeder, simulator: Backend) -> str:
     """Run a feeder on one of the simulators; which one it was."""
     design = top.design
@@ -145,17 +170,14 @@ def run(top: HandshakeJoin, feeder: Feeder, simulator: Backend) -> str:
     if simulator == "amaranth":
         Interpreted(top, WATCH, COUNTED).run(feeder.drive)
     else:
-        circuit = top.circuit
-        source = _netlist(circuit.plan, circuit.nullable, circuit.payload, design)
-        Compiled(source, WATCH, COUNTED).run(feeder.drive)
+        Compiled(top.netlist, WATCH, COUNTED).run(feeder.drive)
     return simulator
 
 
 @lru_cache(maxsize=8)
-def _netlist(plan: Plan, nullable: frozenset[Column], payload: int, design: Design) -> str:
-    """Writing a netlist takes longer than running it: 10 s for 64 cores."""
-    names = [(column.side, column.name) for column in nullable if column.side]
-    return netlist(HandshakeJoin(circuit_of(plan, names, payload), design))
+def _join_of(plan: Plan, nullable: frozenset[tuple[Side, str]], design: Design) -> HandshakeJoin:
+    """The same circuit for the same question: writing its netlist takes longer than running it."""
+    return HandshakeJoin(circuit_of(plan, nullable, PAYLOAD), design)
 
 
 def merged_order(
@@ -169,8 +191,8 @@ def merged_order(
     if columns is None:
         return sides, rows, None
     ticks = np.concatenate([
-        read_time(contiguous(tables[side].column(columns.of(side))), columns.unit, f"{side}: {columns.of(side)!r}")
-        for side in SIDES
+        read_time(contiguous(tables[side].column(name)), columns.unit, f"{side}: time column {name!r}")
+        for side in SIDES for name in (columns.of(side),)
     ])  # fmt: skip
     order = np.lexsort((rows, sides, ticks))
     return sides[order], rows[order], ticks[order]
@@ -203,9 +225,9 @@ def _fields(circuit: Circuit, side: Side, table: pa.Table) -> dict[str, Any]:
     values, known = {}, {}
     for column in circuit.columns[side]:
         numbers, valid = read_numbers(contiguous(table.column(column.name)), column.type)
-        values[column.name] = numbers if valid is None else np.where(valid, numbers, 0)
+        values[circuit.names[column]] = numbers if valid is None else np.where(valid, numbers, 0)
         if column in circuit.nullable:
-            known[column.name] = np.ones(table.num_rows, bool) if valid is None else valid
+            known[circuit.names[column]] = np.ones(table.num_rows, bool) if valid is None else valid
     return {
         "occupied": np.ones(table.num_rows, np.int64),
         "values": values,

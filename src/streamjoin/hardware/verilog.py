@@ -77,6 +77,9 @@ def _head(circuit: Circuit, design: Design) -> str:
     ):
         lines.append(f"{port}, {layout.size} bits")
         lines += [f"  [{offset + width - 1}:{offset}] {name}" for name, offset, width in _bits(layout)]
+    for column, name in circuit.names.items():
+        if name != column.name:
+            lines.append(f"{name} is the {column.side} column {column.name!r}")
     return "".join(f"// {line}\n".replace("//  \n", "//\n") for line in lines) + "\n"
 
 

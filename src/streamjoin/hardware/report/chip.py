@@ -32,6 +32,7 @@ VIRTEX6 = {"lut": 150_720, "ff": 301_440, "slices": 37_680}
 FIGURES = ("lut", "ram_lut", "ff", "block_ram", "carry")
 NAMES = {"lut": "LUT, logic", "ram_lut": "LUT as RAM", "ff": "FF", "block_ram": "RAMB18", "carry": "CARRY4",
          "slices": "slices, at least"}  # fmt: skip
+LONGEST_NAME = 32
 PAPERS_SLICES = (64, 0.80)
 PAPERS_MHZ = {"paper (FPGA, Fig. 10, Virtex-6)": [(2, 150), (64, 150)],
               "paper (handshake join, Fig. 18, Virtex-6), lowest": [(2, 150), (64, 150)],
@@ -104,13 +105,17 @@ def _frequency_tables(entries: Entries) -> list[Table]:
             path = run["path"]
             rates = f"{entry['median']:.0f} ({entry['min']:.0f} - {entry['max']:.0f})"
             first = (f"{entry['cores']}", rates, f"{len(entry['mhz'])}") if number == 0 else ("", "", "")
-            wire = path["wire"].removeprefix("circuit.")
+            wire = _shortened(path["wire"].removeprefix("circuit."))
             table.add_row(
                 *first, run["where"], f"{path['delay']:.1f}", f"{path['routing']:.1f}", wire,
                 f"{path['wire_delay']:.1f}", f"{run['used']['TRELLIS_FF'] / run['available']['TRELLIS_FF']:.0%}",
             )  # fmt: skip
     table.caption = "papers, on Virtex-6: about 150 MHz (FPGA paper), 150 to 170 MHz (handshake join)"
     return [table]
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
 
 
 def _draw_frequency(entries: Entries, directory: Path) -> list[Path]:
