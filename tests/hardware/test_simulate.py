@@ -92,7 +92,7 @@ def test_slow_arrivals_are_not_discarded() -> None:
         ({"interval": 1.5}, r"interval: 1.5 will not do"),
         ({"seed": [1]}, r"seed: \[1\] will not do"),
         ({"report": 1}, r"report: 1 will not do"),
-        ({"cores": 256, "segment": 64}, r"16384 tuples of each stream in registers, and 8192 is the most"),
+        ({"cores": 256, "segment": 64}, r"16384 tuples of a stream in registers, and 8192 is the most"),
         ({"cores": 1, "segment": 1 << 20, "ram": True}, r"take [0-9,]+ clocks, which nobody waits for"),
         ({"time": "when"}, r"time: the left stream has no column 'when'"),
     ],

@@ -148,7 +148,7 @@ def _check_work(design: Design, tables: dict[Side, pa.Table]) -> None:
     """Refuse what would not come to an end: better now than never."""
     if not design.ram and design.window > MOST_REGISTERS:
         raise ArgumentError(
-            f"segment: {design.cores} cores of {design.segment} are {design.window} tuples of each stream in registers, "
+            f"segment: {design.cores} cores of {design.segment} are {design.window} tuples of a stream in registers, "
             f"and {MOST_REGISTERS} is the most that is simulated: give fewer, or ram=True"
         )
     tuples = tables["left"].num_rows + tables["right"].num_rows
