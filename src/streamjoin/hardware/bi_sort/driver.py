@@ -17,7 +17,7 @@ from amaranth.lib.wiring import In, Out
 
 from ...errors import ArgumentError, StateError
 from ..compiled import Compiled, compiler
-from ..simulator import Backend, Circuit, Interpreted
+from ..simulator import Backend, Interpreted, Simulated
 from .memory import COUNTER, ExternalMemory, check_memory
 from .shape import BiSortShape
 from .steps import Checked, Keys, Step, check_steps, words_to_move
@@ -153,7 +153,7 @@ class _Host:
         self._steps, self._shape, self._bandwidth, self._patience = steps, shape, bandwidth, patience
         self.run = BiSortRun()
 
-    async def drive(self, circuit: Circuit) -> None:
+    async def drive(self, circuit: Simulated) -> None:
         shape, run, size, bank = self._shape, self.run, 0, 0
         for step in self._steps:
             count = len(step.keys)
@@ -176,17 +176,17 @@ class _Host:
                 run.intervals.append(np.array(words, np.int64).reshape(-1, 2))
         await self._keep(circuit, bank, size)
 
-    async def _keep(self, circuit: Circuit, bank: int, size: int) -> None:
+    async def _keep(self, circuit: Simulated, bank: int, size: int) -> None:
         shape = self._shape
         tuples = [shape.unpack(word) for word in await self._unload(circuit, bank * shape.subwindow, size)]
         keys, values = np.array(tuples, np.int64).reshape(-1, 2).T
         self.run.subwindows.append((keys, values))
 
     @staticmethod
-    def _counters(circuit: Circuit) -> list[int]:
+    def _counters(circuit: Simulated) -> list[int]:
         return [circuit.count(port) for port in COUNTED] + [circuit.get(port) for port in COUNTERS]
 
-    async def _load(self, circuit: Circuit, step: Checked) -> None:
+    async def _load(self, circuit: Simulated, step: Checked) -> None:
         shape = self._shape
         circuit.set("host_write", 1)
         for place, (key, value) in enumerate(zip(step.keys.tolist(), step.values.tolist(), strict=True)):
@@ -195,7 +195,7 @@ class _Host:
             await circuit.edge()
         circuit.set("host_write", 0)
 
-    async def _unload(self, circuit: Circuit, address: int, count: int) -> list[int]:
+    async def _unload(self, circuit: Simulated, address: int, count: int) -> list[int]:
         words = []
         for place in range(address, address + count):
             circuit.set("host_address", place)
@@ -204,7 +204,7 @@ class _Host:
             words.append(circuit.get("host_word"))
         return words
 
-    async def _command(self, circuit: Circuit, given: dict[str, Any]) -> Any:
+    async def _command(self, circuit: Simulated, given: dict[str, Any]) -> Any:
         shape = self._shape
         circuit.set("command__payload", command(shape).const(given).as_value().value)
         circuit.set("command__valid", 1)
