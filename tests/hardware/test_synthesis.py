@@ -89,10 +89,11 @@ def test_a_second_run_needs_no_tool(
     assert said == []
 
 
-@pytest.mark.filterwarnings("ignore:.*created but never used")
-def test_seeds_are_needed() -> None:
+def test_seeds_are_needed(used: synthesis.Resources) -> None:
+    top = tiny()
+    assert resources(top) == used
     with pytest.raises(ArgumentError, match="seeds"):
-        timing(tiny(), [])
+        timing(top, [])
 
 
 def test_a_circuit_that_does_not_fit_is_an_error_of_the_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
