@@ -145,7 +145,7 @@ def test_random_streams(on: str) -> None:
         name: type_ for name, type_ in POOL_TYPES.items() if f".{name} " in f"{on} ".replace(")", " ").replace(",", " ")
     }
 
-    @settings(max_examples=examples(40))
+    @settings(max_examples=examples(25))
     @given(settings_of_a_run())
     def streams(how_run: dict[str, Any]) -> None:
         nonlocal found

@@ -40,7 +40,7 @@ from .simulated import Dictionary, Simulated, cut, dealt, make_spec
 from .test_worker import PREDICATES, WINDOWS, small_segments, stream  # noqa: F401
 
 REPOSITORY = Path(__file__).parents[2]
-KILLS = 20 if TORTURE else 3
+KILLS = 20 if TORTURE else 2
 PLACES = ["cache", "checkpoint/offsets", "checkpoint/state", "output", "checkpoint/commits"]
 """Where a new file appears in the course of a batch: an event to kill somebody at."""
 PAUSE = 0.5
