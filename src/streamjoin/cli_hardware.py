@@ -132,8 +132,6 @@ def _synthesise(arguments: argparse.Namespace) -> None:
     left, right = read_schema(arguments.left, "--left"), read_schema(arguments.right, "--right")
     if arguments.not_null:
         left, right = _not_null(left), _not_null(right)
-    if not 1 <= arguments.payload <= 1024:
-        raise ArgumentError(f"--payload: {arguments.payload} will not do; give a number of bits from 1 to 1024")
     design = _design(arguments)
     if arguments.verilog is not None:
         text = verilog(left, right, on=arguments.on, payload=arguments.payload, aliases=arguments.alias, **design)

@@ -117,7 +117,7 @@ def test_synthesise_places_and_routes(capsys: Printed) -> None:
     [
         (["--left", "k tinyint", "--right", "k wide", "--on", "l.k = r.k"], "--right: cannot read"),
         (["--left", "k double", "--right", "k double", "--on", "l.k = r.k"], "whole numbers"),
-        (["--left", "k int", "--right", "k int", "--on", "l.k = r.k", "--payload", "0"], "--payload"),
+        (["--left", "k int", "--right", "k int", "--on", "l.k = r.k", "--payload", "0"], "payload: 0 will not do"),
         (["--left", "k int", "--right", "k int", "--on", "l.k = r.k", "--ram", "--segment", "2"], "block RAM"),
     ],
 )

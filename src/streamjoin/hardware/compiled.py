@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -18,7 +17,7 @@ from pathlib import Path
 from amaranth.lib import wiring
 
 from .simulator import Driver
-from .tools import ToolError, kept, netlist, run_tool
+from .tools import ToolError, keep_repeated, kept, netlist, run_tool
 
 HARNESS = r"""
 #include <cxxrtl/capi/cxxrtl_capi.h>
@@ -57,11 +56,6 @@ extern "C" int64_t harness_settle(harness *h, int64_t limit, uint32_t **watched,
     }
 }
 """
-
-
-REPEATED = r"^module (\S*[a-z]\d+)$"
-"""Modules of which there are several stay functions of their own; all others dissolve into their parents. One function
-for everything would take minutes to compile."""
 
 
 class Compiled:
@@ -106,7 +100,7 @@ class Compiled:
         if known is None:
             address = ctypes.addressof(self._pointer(port).contents)
             found = self._library.harness_port(self._handle, port.encode())
-            width = ctypes.cast(found, ctypes.POINTER(_Object)).contents.width
+            width = ctypes.cast(found, ctypes.POINTER(Object)).contents.width
             words = -(-width // 32)
             known = self._words[port] = ((ctypes.c_uint32 * words).from_address(address), width)
         return known
@@ -135,10 +129,13 @@ class Compiled:
         self._library.harness_edge(self._handle, self._count, len(self._counted), self._totals)
 
 
-class _Object(ctypes.Structure):
-    """The head of cxxrtl_object."""
+class Object(ctypes.Structure):
+    """cxxrtl_object of CXXRTL's C interface, version 0, as far as it is used."""
 
-    _fields_ = (("type", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("width", ctypes.c_size_t))
+    _fields_ = (
+        ("type", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("width", ctypes.c_size_t), ("lsb_at", ctypes.c_size_t),
+        ("depth", ctypes.c_size_t), ("zero_at", ctypes.c_size_t), ("curr", ctypes.POINTER(ctypes.c_uint32)),
+    )  # fmt: skip
 
 
 def compiler() -> list[str] | None:
@@ -165,10 +162,9 @@ def build(source: str) -> Path:
         raise ToolError("the compiled simulator needs a C++ compiler (g++ or clang++), and there is none; "
                         "install one, or use simulator='amaranth'")  # fmt: skip
     options = ["-std=c++14", "-O1", "-fPIC", "-shared", "-w"]
-    repeated = " ".join(name.lstrip("\\") for name in re.findall(REPEATED, source, re.MULTILINE))
-    keep = f"setattr -mod -set keep_hierarchy 1 {repeated}; " if repeated else ""
     script = (
-        f"read_rtlil top.il; hierarchy -top top; proc; {keep}flatten; opt -fast; write_cxxrtl -noflatten -g3 top.cc"
+        f"read_rtlil top.il; hierarchy -top top; proc; {keep_repeated(source)}flatten; opt -fast; "
+        "write_cxxrtl -noflatten -g3 top.cc"
     )
 
     def make(directory: Path, target: Path) -> None:

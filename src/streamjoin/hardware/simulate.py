@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, get_args, overload
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -76,9 +76,11 @@ class Report:
 
 
 @overload
-def simulate(left: Any, right: Any, *, on: Predicate, report: bool = False, **design: Any) -> pa.Table: ...
+def simulate(left: Any, right: Any, *, on: Predicate, report: Literal[False] = False, **design: Any) -> pa.Table: ...
 @overload
-def simulate(left: Any, right: Any, *, on: Predicate, report: Any, **design: Any) -> tuple[pa.Table, Report]: ...
+def simulate(
+    left: Any, right: Any, *, on: Predicate, report: Literal[True], **design: Any
+) -> tuple[pa.Table, Report]: ...
 
 
 def simulate(

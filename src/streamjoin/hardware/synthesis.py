@@ -23,9 +23,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..errors import ArgumentError
-from .compiled import REPEATED
 from .simulator import ports
-from .tools import ToolError, kept, netlist, run_tool
+from .tools import ToolError, keep_repeated, kept, netlist, run_tool
 
 Say = Callable[[str], None]
 XC7_MEMORY_LUTS = {"RAM32X1S": 1, "RAM32X1D": 2, "RAM32M": 4, "RAM64X1S": 1, "RAM64X1D": 2, "RAM64M": 4,
@@ -69,7 +68,7 @@ def resources(top: wiring.Component, say: Say = quiet) -> Resources:
     """Map a circuit to a Xilinx 7 series chip and count its cells."""
     source = netlist(top)
     script = (
-        f"read_rtlil top.il; hierarchy -top top; {_keep(source)}flatten; "
+        f"read_rtlil top.il; hierarchy -top top; {keep_repeated(source)}flatten; "
         "synth_xilinx -family xc7 -top top -noiopad -noclkbuf; tee -q -o made.json stat -json"
     )
 
@@ -80,11 +79,6 @@ def resources(top: wiring.Component, say: Say = quiet) -> Resources:
         (directory / "made.json").replace(target)
 
     return counted(json.loads(kept("xc7", ".json", [source, script], make).read_text())["modules"])
-
-
-def _keep(source: str) -> str:
-    repeated = " ".join(name.lstrip("\\") for name in re.findall(REPEATED, source, re.MULTILINE))
-    return f"setattr -mod -set keep_hierarchy 1 {repeated}; " if repeated else ""
 
 
 def counted(modules: dict[str, Any], top: str = "top") -> Resources:

@@ -49,6 +49,13 @@ def _shared(text: str) -> str:
     return "\n".join(written[name] for name in reversed(written) if names[name] == name)
 
 
+def keep_repeated(source: str) -> str:
+    """A command that keeps modules of which there are several (core0, merger3) apart when all others dissolve into
+    their parents: each is then mapped or compiled once, where all in one would take minutes."""
+    repeated = re.findall(r"(?m)^module \\?(\S*[a-z]\d+)$", source)
+    return f"setattr -mod -set keep_hierarchy 1 {' '.join(repeated)}; " if repeated else ""
+
+
 def run_tool(package: str, arguments: Sequence[str], directory: Path) -> str:
     """Run a YoWASP tool in a directory; what it prints."""
     _version(package)

@@ -26,6 +26,8 @@ def design_of(
     left: Any, right: Any, on: Predicate, payload: int, aliases: Sequence[str] | None, design: Design
 ) -> HandshakeJoin:
     """The circuit for two schemas. A column has a NULL bit unless its field says that it is NOT NULL."""
+    if isinstance(payload, bool) or not isinstance(payload, int) or not 1 <= payload <= MOST_PAYLOAD:
+        raise ArgumentError(f"payload: {payload!r} will not do; give a number of bits from 1 to {MOST_PAYLOAD}")
     schemas = {"left": as_schema(left, "left"), "right": as_schema(right, "right")}
     plan = plan_for(on, schemas["left"], schemas["right"], aliases)
     nullable = [(side, field.name) for side in SIDES for field in schemas[side] if field.nullable]
@@ -49,8 +51,6 @@ def verilog(
     """
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ArgumentError(f"name: {name!r} will not do; give a Verilog identifier, such as 'handshake_join'")
-    if isinstance(payload, bool) or not isinstance(payload, int) or not 1 <= payload <= MOST_PAYLOAD:
-        raise ArgumentError(f"payload: {payload!r} will not do; give a number of bits from 1 to {MOST_PAYLOAD}")
     top = design_of(left, right, on, payload, aliases, check_design(**design))
     source = netlist(top, name)
     script = f"read_rtlil top.il; hierarchy -top {name}; proc; write_verilog -noattr made.v"

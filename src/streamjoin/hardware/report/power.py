@@ -30,7 +30,7 @@ from rich.table import Table
 
 from ...bench import plots
 from ...bench.subwindow import titled
-from ..compiled import Compiled
+from ..compiled import Compiled, Object
 from ..drive import COUNTED, WATCH, Feeder
 from ..handshake import HandshakeJoin
 from ..synthesis import Say, resources
@@ -47,18 +47,9 @@ VIRTEX6_LUT = 474_240
 """XC6VLX760T."""
 
 
-class _Object(ctypes.Structure):
-    """cxxrtl_object of the C interface, version 0."""
-
-    _fields_ = (
-        ("type", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("width", ctypes.c_size_t), ("lsb_at", ctypes.c_size_t),
-        ("depth", ctypes.c_size_t), ("zero_at", ctypes.c_size_t), ("curr", ctypes.POINTER(ctypes.c_uint32)),
-    )  # fmt: skip
-
-
 WIRE, MEMORY, DRIVEN_SYNC = 1, 2, 4
 Words = npt.NDArray[np.uint32]
-_Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(_Object), ctypes.c_size_t)
+_Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(Object), ctypes.c_size_t)
 
 
 class Probed(Compiled):
