@@ -1,4 +1,5 @@
-"""Settings of all tests: hypothesis profiles ("torture" looks 20 times longer: HYPOTHESIS_PROFILE=torture)."""
+"""Settings of all tests: hypothesis profiles ("torture" looks 20 times longer: HYPOTHESIS_PROFILE=torture), and how
+many tests run at once."""
 
 from __future__ import annotations
 
@@ -11,3 +12,8 @@ settings.register_profile("default", deadline=None, print_blob=True, suppress_he
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.register_profile("torture", settings.get_profile("default"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: those that drive Spark wait most of the time."""
+    return (os.cpu_count() or 1) + 1

@@ -391,7 +391,7 @@ def test_kernels_all_get_the_same_sequence(sources: int, readers: int, capacity:
 
     A last tuple of each source lies beyond all others and is not waited for; it stands for the end.
     """
-    count, stop = 200_000 if capacity > 4 else 30_000, Counter()
+    count, stop = 60_000 if capacity > 4 else 20_000, Counter()
     times, expected = streams(sources, count, capacity)
     gate = Gate(sources, readers, capacity)
     arrays = gate._times, gate._values, gate._published, gate._heads

@@ -145,7 +145,7 @@ def test_random_streams(on: str) -> None:
         name: type_ for name, type_ in POOL_TYPES.items() if f".{name} " in f"{on} ".replace(")", " ").replace(",", " ")
     }
 
-    @settings(max_examples=examples(25))
+    @settings(max_examples=examples(15))
     @given(settings_of_a_run())
     def streams(how_run: dict[str, Any]) -> None:
         nonlocal found
@@ -182,7 +182,7 @@ def test_random_predicates_interpreted(family: str, monkeypatch: pytest.MonkeyPa
     interpreted.load.cache_clear()
     found = 0
 
-    @settings(max_examples=examples(220))
+    @settings(max_examples=examples(120))
     @given(predicates(family), settings_of_a_run())
     def random_predicates(predicate: Any, how_run: dict[str, Any]) -> None:
         nonlocal found
@@ -197,7 +197,7 @@ def test_random_predicates_compiled(family: str) -> None:
     """The same, compiled; each predicate takes seconds, so they are few and each runs on larger streams."""
     found = 0
 
-    @settings(max_examples=examples(4), suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(3), suppress_health_check=list(HealthCheck))
     @given(predicates(family), st.integers(0, 2**32 - 1), st.sampled_from(ORDERS))
     def random_predicates(predicate: Any, seed: int, order: str) -> None:
         nonlocal found
