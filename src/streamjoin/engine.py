@@ -159,7 +159,7 @@ class WindowJoin:
         payload = self._payload  # not `self`: threads hold this, and would hold the whole join
         self._recheck = Recheck(self._lowered, lambda side, rows, names: payload[side].take(rows, names))
         self._topology = make_topology(options, self._lowered, self._recheck, self._crew)
-        self._collector = Collector(self._front.together or self._topology.meets_once)
+        self._collector = Collector(self._front.together, self._topology.meets_once)
         self._queue: deque[Step] = deque()
         self._work: Iterator[Pairs] | None = None
         self._results = Results(options)
@@ -216,9 +216,8 @@ class WindowJoin:
             self._check_state("finish", "open", "finished")
             if self._state == "open":
                 with self._whole():
-                    last = self._front.finish()
-                    if last is not None:
-                        self._collector.add(last)
+                    for step in self._front.finish():
+                        self._collector.add(step)
                     self._advance(without_limit=True)
                     for left, right in self._topology.finish():
                         for pair in zip(left, right, strict=True):
@@ -349,10 +348,10 @@ class WindowJoin:
                     self._late[side].append(late)
             if time is not None:
                 self._progress.advance(side, time)
-            step = self._front.push(side, arrival)
-            if step is not None:
+            steps = self._front.push(side, arrival)
+            for step in steps:
                 self._collector.add(step)
-        if step is not None:
+        if steps:
             waited = clock.perf_counter() - self._collector.since
             if self._collector.rows >= self.options.max_batch or waited >= self.options.max_wait:
                 self._advance()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from streamjoin.flow import front
 from streamjoin.store import batch, bi_sort, chain, ordered
 from streamjoin.topology import over_nodes, pan, threads
 
@@ -13,6 +14,7 @@ def small_structures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     """Short tails, subwindows of a few tuples, batches cut into small parts. Long streams keep the real sizes."""
     if "test_long" in request.module.__name__:
         return
+    monkeypatch.setattr(front, "LARGEST_STEP", 25)
     monkeypatch.setattr(ordered, "TAIL", 3)
     monkeypatch.setattr(ordered, "BELATED", 5)
     monkeypatch.setattr(chain, "SMALLEST", 16)

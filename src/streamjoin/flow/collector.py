@@ -7,18 +7,20 @@ asked for. So batches are as small as the reader is quick, and large under load.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ..predicate.expr import SIDES, Side
 from ..store.batch import concatenated
+from . import front
 from .front import Step, joined
 
 
 class Collector:
-    """`together`: both sides of a step join at once; else the left's first, then the right's (see `Front`)."""
+    """Both sides of a step join at once if the front has put them in order (`in_order`), and then large steps stay
+    apart, or if the topology `meets_once`; else the left's first, then the right's (see `Front`)."""
 
-    def __init__(self, together: bool) -> None:
-        self._together = together
+    def __init__(self, in_order: bool, meets_once: bool) -> None:
+        self._in_order, self._meets_once = in_order, meets_once
         self._steps: list[Step] = []
         self.rows = 0
         self.since = 0.0
@@ -27,16 +29,31 @@ class Collector:
         if not self._steps:
             self.since = time.perf_counter()
         self._steps.append(step)
-        self.rows += sum(len(rows) for _, rows in step.seen.values())
+        self.rows += step.rows
 
     def take(self) -> list[Step]:
         """What was collected, as few steps as possible."""
         steps, self._steps, self.rows = self._steps, [], 0
         if len(steps) < 2:
             return steps
-        if self._together:
+        if self._in_order:
+            return [_merged(group, SIDES) for group in _groups(steps)]
+        if self._meets_once:
             return [_merged(steps, SIDES)]
         return [merged for side in SIDES if (merged := _merged(steps, (side,))).seen]
+
+
+def _groups(steps: list[Step]) -> Iterator[list[Step]]:
+    """Neighbours, as many as fit into a step."""
+    group: list[Step] = []
+    rows = 0
+    for step in steps:
+        if group and rows + step.rows > front.LARGEST_STEP:
+            yield group
+            group, rows = [], 0
+        group.append(step)
+        rows += step.rows
+    yield group
 
 
 def _merged(steps: list[Step], sides: Iterable[Side]) -> Step:

@@ -21,6 +21,8 @@ from .progress import Progress
 from .runs import RunBuffer
 
 Array = npt.NDArray[Any]
+LARGEST_STEP = 1 << 17
+"""Tuples that are let through at once where order matters: sorted results are held until their step has been joined."""
 
 
 @dataclass(slots=True)
@@ -40,6 +42,10 @@ class Step:
     batches: dict[Side, Batch]
     seen: dict[Side, tuple[Rows, Rows]]
 
+    @property
+    def rows(self) -> int:
+        return sum(len(rows) for _, rows in self.seen.values())
+
 
 def joined(seen: list[tuple[Rows, Rows]]) -> tuple[Rows, Rows]:
     """Several pieces of (coordinates, rows) as one."""
@@ -52,10 +58,11 @@ class Front(Protocol):
 
     together: bool
 
-    def push(self, side: Side, arrival: Arrival) -> Step | None:
-        """Take tuples in; what becomes ready, if anything."""
+    def push(self, side: Side, arrival: Arrival) -> list[Step]:
+        """Take tuples in; what becomes ready, if anything. Where order matters, the tuples of one timestamp are in one
+        step, and all of a step precede those of the next."""
 
-    def finish(self) -> Step | None:
+    def finish(self) -> list[Step]:
         """Both streams have ended: everything else becomes ready."""
 
     def floor(self, side: Side) -> int | None:
@@ -77,7 +84,10 @@ class AsFound:
         self._size = {side: window.amount for side, window in windows.items() if isinstance(window, TimeWindow)}
         self._progress = progress
 
-    def push(self, side: Side, arrival: Arrival) -> Step | None:
+    def push(self, side: Side, arrival: Arrival) -> list[Step]:
+        return [self.step(side, arrival)]
+
+    def step(self, side: Side, arrival: Arrival) -> Step:
         assert arrival.time is not None
         time, row, live, slots = arrival.time, arrival.row, arrival.live, arrival.slots
         if len(time) > 1 and bool((time[1:] < time[:-1]).any()):
@@ -88,8 +98,8 @@ class AsFound:
         high = shift(time, self._size[side])
         return Step({side: _live(Batch(row, time, low, high, slots), live)}, {side: (time, row)})
 
-    def finish(self) -> Step | None:
-        return None
+    def finish(self) -> list[Step]:
+        return []
 
     def floor(self, side: Side) -> int | None:
         horizon = self._progress.horizon(other(side))
@@ -113,33 +123,32 @@ class InOrder:
         self._order = MergedOrder(windows)
         self._next_time: int | None = None
 
-    def push(self, side: Side, arrival: Arrival) -> Step | None:
+    def push(self, side: Side, arrival: Arrival) -> list[Step]:
         if arrival.time is None:
             position, (low, high) = self._order.arrive(side, len(arrival.row))
-            batch = _live(Batch(arrival.row, position, low, high, arrival.slots), arrival.live)
-            return Step({side: batch}, {side: (position, arrival.row)})
+            columns = {side: [arrival.row, arrival.live, position, low, high, *arrival.slots]}
+            starts = range(0, len(position), LARGEST_STEP)
+            return [_step(columns, {side: slice(start, start + LARGEST_STEP)}) for start in starts]
         self._waiting[side].push([arrival.time, arrival.row, arrival.live, *arrival.slots])
         bound = self._progress.watermark
         if bound is None or bound == self._next_time:
-            return None
+            return []
         self._next_time = bound
         return self._release({s: self._waiting[s].pop_below(bound) for s in SIDES})
 
-    def finish(self) -> Step | None:
+    def finish(self) -> list[Step]:
         return self._release({side: self._waiting[side].pop_all() for side in SIDES})
 
-    def _release(self, ready: dict[Side, list[Array] | None]) -> Step:
+    def _release(self, ready: dict[Side, list[Array] | None]) -> list[Step]:
         none = np.empty(0, np.int64)
         times = {side: none if columns is None else columns[0] for side, columns in ready.items()}
         position, ranges = self._order.place(times["left"], times["right"])
-        batches: dict[Side, Batch] = {}
-        seen: dict[Side, tuple[Rows, Rows]] = {}
-        for side, columns in ready.items():
-            if columns is not None:
-                _, row, live, *slots = columns
-                batches[side] = _live(Batch(row, position[side], *ranges[side], slots), live)
-                seen[side] = (position[side], row)
-        return Step(batches, seen)
+        columns: dict[Side, list[Array]] = {}
+        for side, found in ready.items():
+            if found is not None:
+                _, row, live, *slots = found
+                columns[side] = [row, live, position[side], *ranges[side], *slots]
+        return [_step(columns, cuts) for cuts in _cuts(times)]
 
     def floor(self, side: Side) -> int | None:
         floor = self._order.floor(side, self._next_time)
@@ -151,6 +160,25 @@ class InOrder:
 
     def waiting(self, side: Side) -> int:
         return len(self._waiting[side])
+
+
+def _step(columns: dict[Side, list[Array]], cuts: dict[Side, slice]) -> Step:
+    """What the cuts leave of each side's columns: row, live, position, low, high, slots."""
+    step = Step({}, {})
+    for side, own in columns.items():
+        row, live, position, low, high, *slots = (column[cuts[side]] for column in own)
+        step.batches[side] = _live(Batch(row, position, low, high, slots), live)
+        step.seen[side] = (position, row)
+    return step
+
+
+def _cuts(times: dict[Side, Array]) -> list[dict[Side, slice]]:
+    """Where to cut both sides' sorted timestamps into steps, never between equal ones."""
+    merged = np.sort(np.concatenate(list(times.values())))
+    bounds = np.unique(merged[LARGEST_STEP::LARGEST_STEP])
+    bounds = bounds[bounds > merged[:1]]
+    places = {side: [0, *np.searchsorted(t, bounds), len(t)] for side, t in times.items()}
+    return [{side: slice(*places[side][k : k + 2]) for side in times} for k in range(len(bounds) + 1)]
 
 
 def _live(batch: Batch, live: npt.NDArray[np.bool_]) -> Batch:

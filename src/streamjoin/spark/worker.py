@@ -140,8 +140,7 @@ class _Step:
             rows = np.arange(ARRIVED, ARRIVED + len(arrived.times))
             slots = self._slots(side, arrived.table)
             live = np.ones(len(rows), np.bool_) if slots.live is None else slots.live
-            step = front.push(side, Arrival(rows, arrived.times, live, slots.columns))
-            assert step is not None
+            step = front.step(side, Arrival(rows, arrived.times, live, slots.columns))
             batches[side] = step.batches[side]
         self._expect(batches)
         for side in SIDES:  # a left tuple finds the right ones of earlier batches, a right one also this batch's left

@@ -86,6 +86,8 @@ class OverNodes:
         for side, batch in batches.items():
             self._ledger.add(side, batch)
         comparisons = sum(len(batch) * self.occupancy(other(side)) for side, batch in batches.items())
+        if len(batches) == len(SIDES):
+            comparisons += len(batches["left"]) * len(batches["right"])
         self._threads.alone = comparisons <= SMALL
         self._feed_expiries()
         blocks = self._blocks(batches)
