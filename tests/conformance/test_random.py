@@ -6,6 +6,7 @@ generated kernels run as plain Python; and a few dozen random predicates, compil
 
 from __future__ import annotations
 
+import os
 import random
 from typing import Any
 
@@ -137,9 +138,9 @@ def judge(on: str, types: tuple[dict[str, pa.DataType], dict[str, pa.DataType]],
     return results
 
 
-@pytest.mark.parametrize("on", POOL)
+@pytest.mark.parametrize("on", POOL if "STREAMJOIN_TORTURE" in os.environ else POOL[::2])
 def test_random_streams(on: str) -> None:
-    """One compiled predicate on many random streams."""
+    """One compiled predicate on many random streams; every other one in the short run."""
     found = 0
     used = {
         name: type_ for name, type_ in POOL_TYPES.items() if f".{name} " in f"{on} ".replace(")", " ").replace(",", " ")

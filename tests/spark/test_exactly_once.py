@@ -45,8 +45,7 @@ PLACES = ["cache", "checkpoint/offsets", "checkpoint/state", "output", "checkpoi
 """Where a new file appears in the course of a batch: an event to kill somebody at."""
 PAUSE = 0.5
 """Seconds after such an event, at most, until the blow falls."""
-ENVIRONMENT = {"PYSPARK_PYTHON": sys.executable, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""Processes that do not live long start faster so."""
+ENVIRONMENT = {"PYSPARK_PYTHON": sys.executable}
 PATIENCE = 180
 """Seconds without any event after which something must be wrong."""
 
