@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 from .errors import ArgumentError, DataError, SchemaError
 from .window import NANOSECONDS_PER_TICK, time_unit
 
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
 
 def as_schema(data: Any, argument: str) -> pa.Schema:
     """The schema of a schema, table, batch or data frame."""
@@ -180,18 +182,18 @@ def read_time(column: pa.Array, unit: str, where: str) -> npt.NDArray[np.int64]:
     own = time_unit(column.type)
     if pa.types.is_uint64(column.type):
         ticks = np.asarray(column)
-        if len(ticks) and int(ticks.max()) >= np.iinfo(np.int64).max:
+        if len(ticks) and int(ticks.max()) >= INT64_MAX:
             raise DataError(f"{where} holds {int(ticks.max())}; the largest that will do is 2**63 - 2")
         return ticks.astype(np.int64)
     if not pa.types.is_integer(column.type):
         column = column.view(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
     ticks = np.asarray(column).astype(np.int64, copy=False)
-    if len(ticks) and (int(ticks.max()) == np.iinfo(np.int64).max or int(ticks.min()) == np.iinfo(np.int64).min):
+    if len(ticks) and (int(ticks.max()) == INT64_MAX or int(ticks.min()) == INT64_MIN):
         raise DataError(f"{where} holds the first or the last number of 64 bits, which no window can reach beyond")
     if own == unit or own == "int" or unit == "int":
         return ticks
     factor = NANOSECONDS_PER_TICK[own] // NANOSECONDS_PER_TICK[unit]  # type: ignore[index]
-    edge = np.iinfo(np.int64).max // factor
+    edge = INT64_MAX // factor
     if len(ticks) and (int(ticks.max()) > edge or int(ticks.min()) < -edge):
         raise DataError(f"{where} holds a timestamp that does not fit into 64 bits of {unit}")
     return ticks * np.int64(factor)

@@ -129,6 +129,9 @@ class WindowJoin:
             has_equality=bool(plan.equalities), has_order=self._lowered.has_order,
         )  # fmt: skip
         self.plan = plan
+        if self.options.index == "scan":
+            with not_too_deep():
+                self._lowered = lower(plan, with_keys=False)
         read = {(n.side, n.name) for n in walk(plan.predicate) if isinstance(n, Column)}
         self._needs_payload = bool(self._lowered.recheck or self._lowered.recheck_long_text)
         """Whether the join itself looks at columns; else rows need to be in their places only for the results."""
@@ -137,6 +140,7 @@ class WindowJoin:
             for side in SIDES
         }
         self._schema = result_schema(schemas["left"], schemas["right"], how)
+        self._nothing = self._schema.empty_table()
         self._counts: dict[Side, dict[str, int]] = {side: {"in": 0, "late": 0} for side in SIDES}
         self._out = 0
         self._latency = Latency()
@@ -193,6 +197,8 @@ class WindowJoin:
     def _ready(self) -> pa.Table:
         """Gather the rows of the results that wait."""
         left, right = self._results.ready()
+        if not len(left):
+            return self._marked(self._nothing)
         try:
             takes = [partial(self._payload["left"].take, left)]
             if len(self._schema) > len(self._payload["left"].schema):
@@ -204,6 +210,10 @@ class WindowJoin:
         table = pa.Table.from_arrays(columns, schema=self._schema)
         self._results.clear()
         self._out += len(left)
+        return self._marked(table)
+
+    def _marked(self, table: pa.Table) -> pa.Table:
+        """Results on their way to the reader, with the promise that holds when they are read."""
         if self.options.time is not None and not self._has_work:
             self._watermark = self._results.watermark(self._progress.watermark)
         if self.options.order == "punctuated" and self._watermark is not None:

@@ -94,7 +94,7 @@ class Payload:
         if others:
             table = self._others.take(rows, others)
             arrays |= {name: table.column(name) for name in others}
-        schema = pa.schema([self.schema.field(name) for name in names])
+        schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in names])
         return pa.Table.from_arrays([arrays[name] for name in names], schema=schema)
 
 

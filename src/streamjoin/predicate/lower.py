@@ -83,8 +83,9 @@ class Lowered:
         return bool(self.hash_slots or any(self.range_keys.values()))
 
 
-def lower(plan: Plan) -> Lowered:
-    """Lower a plan. Deterministic: the same predicate shape gives the same text, and so the same kernel."""
+def lower(plan: Plan, with_keys: bool = True) -> Lowered:
+    """Lower a plan. Deterministic: the same predicate shape gives the same text, and so the same kernel. Without keys,
+    no slots are computed that only an ordered index would read."""
     emitter = _PairEmitter()
     terms: list[Expr] = []
     by_source = {equality.source: equality for equality in plan.equalities}
@@ -120,7 +121,7 @@ def lower(plan: Plan) -> Lowered:
         tuple(hash_slots),
     )
     for side in SIDES:
-        keys = range_keys(plan, emitter, side)
+        keys = range_keys(plan, emitter, side) if with_keys else []
         sure = not lowered.recheck and not lowered.recheck_long_text
         lowered.range_keys[side] = tuple(
             replace(key, decides=sure and (key.exact or key.width is not None) and set(plan.pair) <= set(key.sources))

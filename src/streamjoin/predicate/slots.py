@@ -54,7 +54,7 @@ class SideProgram:
     def __init__(self, side: Side, filters: Sequence[Expr], slots: Sequence[Slot]) -> None:
         self.side = side
         self.slots = tuple(slots)
-        self._filters = Program(filters)
+        self._filters, self._has_filters = Program(filters), bool(filters)
         self._numeric: list[int] = []
         exprs: list[Expr] = []
         for i, slot in enumerate(self.slots):
@@ -66,7 +66,7 @@ class SideProgram:
         self.columns = sorted({n.name for expr in read for n in walk(expr) if isinstance(n, Column)})
 
     def run(self, frame: Frame) -> SlotValues:
-        live = self._filters.true_rows(frame)
+        live = self._filters.true_rows(frame) if self._has_filters else np.ones(frame.length, np.bool_)
         known = dict(zip(self._numeric, self._program.run(frame), strict=True))
         columns: list[Array] = []
         valids: dict[int, Mask | None] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from .numbers import Numbers, taken
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int32]
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 LARGEST_PART = 1 << 15
 """Tuples that probe together: sorted, they touch a subwindow once from end to end."""
 BUFFER = 1 << 16
@@ -85,11 +87,24 @@ class Probing:
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
-        least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-        self.earliest, self.latest_low = int(batch.low.min(initial=most)), int(batch.low.max(initial=least))
-        self.earliest_high, self.latest = int(batch.high.min(initial=most)), int(batch.high.max(initial=least))
         self._number, self._shares = 0, 1
         self._known: dict[Any, Any] = {}
+
+    @cached_property
+    def earliest(self) -> int:
+        return int(self.batch.low.min(initial=INT64_MAX))
+
+    @cached_property
+    def latest_low(self) -> int:
+        return int(self.batch.low.max(initial=INT64_MIN))
+
+    @cached_property
+    def earliest_high(self) -> int:
+        return int(self.batch.high.min(initial=INT64_MAX))
+
+    @cached_property
+    def latest(self) -> int:
+        return int(self.batch.high.max(initial=INT64_MIN))
 
     def split(self, shares: int) -> list[Probing]:
         """Shares of the work that together do all of it. What is known already, all of them know."""

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from .batch import Batch, PairSink, Probing
 
-SMALLEST, LARGE, LARGEST = 1 << 11, 1 << 21, 1 << 22
+SMALLEST, LARGE, LARGEST = 1 << 13, 1 << 21, 1 << 22
 """Tuples of a subwindow. Beyond `LARGE` searching one costs more than searching two, until there are very many."""
 MOST_SUBWINDOWS = 16
 PER_WINDOW = 3
@@ -87,7 +87,7 @@ class Chain:
                     newest.seal()
                 newest = self._create(len(batch) - start)
             stop = start + newest.room
-            newest.insert(batch.slice(start, stop))
+            newest.insert(batch if start == 0 and stop >= len(batch) else batch.slice(start, stop))
             start = stop
 
     def _create(self, waiting: int) -> Index:

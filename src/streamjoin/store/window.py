@@ -38,11 +38,13 @@ class Window:
         self._make_words = {"bi-sort": self._bi_sort, "rap-table": self._rap_table, "wib-tree": self._wib_tree}
         self._advice: Advice | None = None
         self._switches = -1
-        scans = not self._keys.usable or index == "scan"
-        self._chain = Chain(self._create, LARGEST_SCAN if scans else LARGEST)
+        self._scans = not self._keys.usable or index == "scan"
+        """Whether nothing will be searched, and so nothing needs to be known of keys."""
+        self._chain = Chain(self._create, LARGEST_SCAN if self._scans else LARGEST)
 
     def insert(self, batch: Batch) -> None:
-        self._keys.observe_stored(batch)
+        if not self._scans:
+            self._keys.observe_stored(batch)
         self._chain.insert(batch)
 
     def adopt(self, subwindows: Sequence[Subwindow]) -> None:
@@ -76,8 +78,9 @@ class Window:
 
     def expect(self, batch: Batch) -> None:
         """This batch of the other side is about to probe."""
-        self._keys.observe_probing(batch)
-        self._advisor.expect(batch)
+        if not self._scans:
+            self._keys.observe_probing(batch)
+            self._advisor.expect(batch)
 
     def index_early(self) -> None:
         """Index what was inserted, if it is known by now how it will be probed."""

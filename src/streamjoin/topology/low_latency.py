@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from ..predicate.expr import Side
+from ..predicate.expr import Side, other
 from .node import Block, Kind, LocalWindow, Message, Port, Send, inserted
 
 
@@ -51,6 +51,16 @@ class LowLatencyNode:
             self._from_left(message, send)
         else:
             self._from_right(message, send)
+
+    def meet(self, block: Block) -> None:
+        """The same for a block that visits all nodes, one after another, while nothing is on its way: it finds all
+        copies at their homes, and its expedition has ended when it is stored."""
+        stored = self.windows[other(block.side)]
+        stored.probe(block, stored.head, stored.tail)
+        if self._number == block.home:
+            self.windows[block.side].insert(block)
+            if block.side == "left":
+                self._ended += len(block)
 
     def _from_left(self, message: Message, send: Send) -> None:
         """Figure 13."""

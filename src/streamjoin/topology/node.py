@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..predicate.expr import Side
 
@@ -97,6 +97,14 @@ class Node(Protocol):
 
     def receive(self, port: Port, message: Message, send: Send) -> None:
         """Take one message and do all it calls for."""
+
+
+@runtime_checkable
+class Visited(Protocol):
+    """A node that can also be visited. A block which visits all nodes, one after another, while no message is on its
+    way, meets all that it would, and leaves them as the messages would."""
+
+    def meet(self, block: Block) -> None: ...
 
 
 def inserted(window: LocalWindow, block: Block) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from . import Pairs, Unmet
 from .handshake import Board, HandshakeNode
 from .local import Ledger, StoredWindow
 from .low_latency import LowLatencyNode
-from .node import Block, Kind, LocalWindow, Message, Node, Port
+from .node import Block, Kind, LocalWindow, Message, Node, Port, Visited
 from .split import SplitNode
 from .threads import Threads
 
@@ -60,6 +60,7 @@ class OverNodes:
         self._next: dict[Side, tuple[int, int]] = dict.fromkeys(SIDES, (0, 0))
         self._floor: dict[Side, int] = {}
         self._nodes = [self._node(number) for number in range(workers)]
+        self._visits = [node for node in self._nodes if isinstance(node, Visited)]
         self._threads.drive(self._nodes)
 
     def _node(self, number: int) -> Node:
@@ -91,6 +92,14 @@ class OverNodes:
         self._threads.alone = comparisons <= SMALL
         self._feed_expiries()
         blocks = self._blocks(batches)
+        if self._threads.alone and self._visits:
+            yield from self._run()
+            for block in blocks:
+                for number, node in enumerate(self._visits):
+                    with self._threads.at_work(number):
+                        node.meet(block)
+            yield from self._run()
+            return
         for start in range(0, max(len(blocks), 1), WAVE):
             for block in blocks[start : start + WAVE]:
                 self._feed(block.side, Message(Kind.ARRIVAL, block))

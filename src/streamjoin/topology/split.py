@@ -8,7 +8,7 @@ stores the tuple of the earlier block, when the later block comes.
 from __future__ import annotations
 
 from ..predicate.expr import Side, other
-from .node import Kind, LocalWindow, Message, Port, Send
+from .node import Block, Kind, LocalWindow, Message, Port, Send
 
 
 class SplitNode:
@@ -24,8 +24,11 @@ class SplitNode:
             window = self.windows[message.side]
             window.drop(window.below(window.head, message.floor))
             return
-        block = message.block
-        assert block is not None
+        assert message.block is not None
+        self.meet(message.block)
+
+    def meet(self, block: Block) -> None:
+        """Compare a block with what is stored here, and store what is this node's of it."""
         window = self.windows[other(block.side)]
         window.probe(block, window.head, window.tail)
         own = block.share(self._number, self._nodes)

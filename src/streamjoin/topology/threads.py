@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -144,11 +144,17 @@ class Threads:
                 if 0 <= number + step < len(self._nodes):
                     self._fed.append((number + step, port, message))
 
-            started = time.perf_counter()
-            self._nodes[number].receive(at, message, send)
-            self.busy[number] += time.perf_counter() - started
+            with self.at_work(number):
+                self._nodes[number].receive(at, message, send)
         found, self._found = self._found, []
         return found
+
+    @contextmanager
+    def at_work(self, number: int) -> Iterator[None]:
+        """The driver does a node's work."""
+        started = time.perf_counter()
+        yield
+        self.busy[number] += time.perf_counter() - started
 
     def _collect(self) -> Iterator[tuple[Rows, Rows]]:
         ended = 0
