@@ -23,12 +23,19 @@ from .node import Block, Kind, LocalWindow, Message, Port, Send, inserted
 
 
 class Board:
-    """How many tuples each node has: what neighbours look at when they decide to send some on. It may be out of date
-    without harm."""
+    """How many tuples each node has, those on their way to it included: what neighbours look at when they decide to
+    send some on. Each number is written by one node only, and may be out of date without harm.
+
+    `passed` counts the tuples of a side that have entered the chain, and then those that have left its first node,
+    its second, and so on, in the side's own direction.
+    """
 
     def __init__(self, nodes: int) -> None:
-        self.size: dict[Side, list[int]] = {side: [0] * nodes for side in SIDES}
+        self.passed: dict[Side, list[int]] = {side: [0] * (nodes + 1) for side in SIDES}
         self.draining = False
+
+    def size(self, side: Side, place: int) -> int:
+        return self.passed[side][place] - self.passed[side][place + 1]
 
 
 class HandshakeNode:
@@ -39,6 +46,8 @@ class HandshakeNode:
         self, number: int, nodes: int, windows: dict[Side, LocalWindow], board: Board, two_phase: bool = True
     ) -> None:
         self._number, self._last = number, nodes - 1
+        self._place: dict[Side, int] = {"left": number, "right": self._last - number}
+        """How many nodes a side's blocks have passed before they come here."""
         self.windows = windows
         self._board = board
         self._two_phase = two_phase
@@ -79,14 +88,15 @@ class HandshakeNode:
         while earliest and earliest[-1].earliest >= block.earliest:
             earliest.pop()
         earliest.append(block)
-        self._board.size[block.side][self._number] += len(block)
+        if self._place[block.side] == 0:
+            self._board.passed[block.side][0] += len(block)
 
     def _pop(self, side: Side) -> tuple[Block, int]:
         """Take the oldest block, and where it ends."""
         block, end = self._blocks[side].popleft()
         if self._earliest[side][0] is block:
             self._earliest[side].popleft()
-        self._board.size[side][self._number] -= len(block)
+        self._board.passed[side][self._place[side] + 1] += len(block)
         return block, end
 
     def _forward(self, send: Send) -> None:
@@ -95,12 +105,11 @@ class HandshakeNode:
         Expired ones go on in any case, or they would be in the way of those behind them until as many tuples follow;
         and so does everything while draining.
         """
-        for side, step, to in _DIRECTIONS:
-            neighbour = self._number + step
-            if not 0 <= neighbour <= self._last:
+        for side, to in _DIRECTIONS:
+            blocks, place = self._blocks[side], self._place[side]
+            if place == self._last:
                 continue
-            blocks, size = self._blocks[side], self._board.size[side]
-            if blocks and size[self._number] > size[neighbour]:
+            if blocks and self._board.size(side, place) > self._board.size(side, place + 1):
                 self._send_on(side, to, send)
             expired = self._expired(side)
             while blocks and (self._board.draining or blocks[0][1] <= expired):
@@ -122,9 +131,8 @@ class HandshakeNode:
     def _take_out(self) -> None:
         """Remove expired blocks at the end that a side flows to: R's on the rightmost node, S's on the leftmost
         (Figures 12 and 13). There they have met everything."""
-        ends: tuple[tuple[Side, int], ...] = ("left", self._last), ("right", 0)
-        for side, end_node in ends:
-            if self._number == end_node:
+        for side in SIDES:
+            if self._place[side] == self._last:
                 blocks, expired = self._blocks[side], self._expired(side)
                 while blocks and blocks[0][1] <= expired:
                     self.windows[side].drop(self._pop(side)[1])
@@ -134,4 +142,4 @@ class HandshakeNode:
         return self._earliest[side][0].earliest if self._earliest[side] else None
 
 
-_DIRECTIONS: tuple[tuple[Side, int, Port], ...] = (("right", -1, "left"), ("left", 1, "right"))
+_DIRECTIONS: tuple[tuple[Side, Port], ...] = (("right", "left"), ("left", "right"))

@@ -27,32 +27,36 @@ class Ledger:
 
     def __init__(self) -> None:
         self._base: dict[Side, int] = dict.fromkeys(SIDES, 0)
-        self._known: dict[Side, Any] = {side: np.empty((3, 1024), np.int64) for side in SIDES}
+        """The row at place 0; rows [first, end) are known."""
+        self._first: dict[Side, int] = dict.fromkeys(SIDES, 0)
         self._end: dict[Side, int] = dict.fromkeys(SIDES, 0)
+        self._known: dict[Side, Any] = {side: np.empty((3, 1024), np.int64) for side in SIDES}
 
     def add(self, side: Side, batch: Batch) -> None:
         if not len(batch):
             return
-        first, end = int(batch.row.min()), int(batch.row.max()) + 1
-        if self._base[side] == self._end[side]:  # nothing is known: begin where the batch does
-            self._base[side] = self._end[side] = first
-        base, known = self._base[side], self._known[side]
-        below, above = max(base - first, 0), max(end - base - known.shape[1], 0)
-        if below or above:  # a row that waited long may come when younger ones have gone
-            grown = np.empty((3, 2 * (known.shape[1] + below + above)), np.int64)
-            grown[:, below : below + self._end[side] - base] = known[:, : self._end[side] - base]
-            self._known[side], self._base[side] = grown, base - below
+        lowest, above = int(batch.row.min()), int(batch.row.max()) + 1
+        if self._first[side] == self._end[side]:  # nothing is known: begin where the batch does
+            self._base[side] = self._first[side] = self._end[side] = lowest
+        first, end = min(self._first[side], lowest), max(self._end[side], above)
+        if first < self._base[side] or end - self._base[side] > self._known[side].shape[1]:
+            self._move(side, first, end)
         self._known[side][:, batch.row - self._base[side]] = batch.coordinate, batch.low, batch.high
-        self._end[side] = max(self._end[side], end)
+        self._first[side], self._end[side] = first, end
+
+    def _move(self, side: Side, base: int, end: int) -> None:
+        """Let place 0 be another row's, so that all up to `end` have a place: in the same memory where there is room
+        for twice as many, since fresh memory is slow. A row that waited long may come when younger ones have gone."""
+        known, first, count = self._known[side], self._first[side], self._end[side] - self._first[side]
+        fits = 2 * (end - base) <= known.shape[1] and base >= self._base[side]
+        moved = known if fits else np.empty((3, 4 * (end - base)), np.int64)
+        for before, after in zip(known, moved, strict=True):
+            after[first - base : first - base + count] = before[first - self._base[side] :][:count]
+        self._known[side], self._base[side] = moved, base
 
     def forget(self, side: Side, row: int | None) -> None:
-        """Rows below this one are not stored any more (None: no row is); they go when they are many."""
-        base, end = self._base[side], self._end[side]
-        if row is None:
-            self._base[side] = end
-        elif row - base > self._known[side].shape[1] // 2:
-            self._known[side] = self._known[side][:, row - base : end - base].copy()
-            self._base[side] = row
+        """Rows below this one are not stored any more (None: no row is)."""
+        self._first[side] = self._end[side] if row is None else min(max(row, self._first[side]), self._end[side])
 
     def within(self, left: Rows, right: Rows) -> tuple[Rows, Rows]:
         """Those of some pairs that are in the window."""

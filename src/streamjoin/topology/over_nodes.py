@@ -39,7 +39,7 @@ def block_size(tuples: int, workers: int) -> int:
     return min(max(-(-tuples // (PER_NODE * workers)), SMALLEST_BLOCK), LARGEST_BLOCK)
 
 
-SMALL = 1 << 18
+SMALL = 1 << 20
 """Comparisons that take less time than waking the nodes' threads: the driver then runs the nodes itself."""
 
 

@@ -22,8 +22,6 @@ from .node import Message, Node, Port
 
 MESSAGES, REPORTS = 1024, 8
 """Room of a mailbox between nodes, and for pairs on their way to the driver."""
-MOMENT = 0.001
-"""Seconds for which the driver looks for results before it sleeps until there are some."""
 PATIENCE, IDLE, LONG = 0.001, 1.0, 20
 """Seconds for which a node without work looks for some before it goes to sleep, and before its thread ends; how often
 it looks, in a step that others have work in, before it rests in between."""
@@ -159,12 +157,11 @@ class Threads:
     def _collect(self) -> Iterator[tuple[Rows, Rows]]:
         ended = 0
         while not ended:
-            if not self._results.wait(MOMENT):  # results often come at once; else the core belongs to the nodes
-                self._asleep = True
-                if not self._results.wait(0.0):
-                    with suppress(Empty):
-                        self._news.get(timeout=0.05)
-                self._asleep = False
+            self._asleep = True  # the core belongs to the nodes
+            if not self._results.wait(0.0):
+                with suppress(Empty):
+                    self._news.get(timeout=0.05)
+            self._asleep = False
             ended = self._idle.value  # looked at first: whatever was reported before is found below
             if self._error is not None:
                 raise self._error
