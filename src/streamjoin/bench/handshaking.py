@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -153,34 +154,66 @@ def _stepped(opened: WindowJoin, tables: list[pa.Table]) -> int:
     return int(opened.poll().num_rows)
 
 
-def measure(feed: Feed, setup: Setup, seconds: float) -> Point:
-    """Fill, one round to warm up, then rounds for so long; AssertionError if results are missing or too many."""
-    point = Point(setup, feed.window, feed.batch)
-    with feed.open(setup) as opened:
-        filling = feed.filled(opened, setup.timed)
+class _Run:
+    """A contestant at work."""
+
+    def __init__(self, feed: Feed, setup: Setup, opened: WindowJoin) -> None:
+        self.point = Point(setup, feed.window, feed.batch)
+        self._feed, self._opened = feed, opened
+        self._filling = feed.filled(opened, setup.timed)
+        self._rounds = feed.rounds(setup.timed)
+
+    def round(self, warming_up: bool) -> None:
+        point, opened, tables = self.point, self._opened, next(self._rounds)
+        before = opened.metrics()
+        with point.rates.round(2 * point.batch, by_cpu=False):
+            point.found.append(_stepped(opened, tables))
+        if warming_up:
+            point.rates = Rates()
+            return
+        after = opened.metrics()
+        point.busy.append(_busy(after) - _busy(before))
+        point.made += after["comparisons"] - before["comparisons"]
+
+    def finish(self) -> None:
+        """AssertionError if results are missing or too many."""
+        point, setup = self.point, self.point.setup
+        rest = int(self._opened.finish().num_rows)
+        expected = self._feed.expected(setup.timed)[: 1 + len(point.found)]
+        name = f"{setup.algorithm}, {setup.workers} workers, {setup.index}, order {setup.order}"
+        check(name, self._filling + sum(point.found) + rest, sum(expected))
+        if setup.algorithm != "handshake" and setup.order != "sorted":
+            for found, right in zip([self._filling, *point.found], expected, strict=True):
+                check(name, found, right)
+
+
+def in_turns(feed: Feed, setups: Sequence[Setup], seconds: float) -> list[Point]:
+    """Fill all, one round each to warm up, then rounds in turns until each has run for so long: a machine whose speed
+    changes treats all alike."""
+    with ExitStack() as stack:
+        runs = [_Run(feed, setup, stack.enter_context(feed.open(setup))) for setup in setups]
         gc.collect()
         others = Others()
-        for number, tables in enumerate(feed.rounds(setup.timed)):
-            before = opened.metrics()
-            with point.rates.round(2 * feed.batch, by_cpu=False):
-                point.found.append(_stepped(opened, tables))
-            after = opened.metrics()
-            if number == 0:
-                point.rates = Rates()
-                continue
-            point.busy.append(_busy(after) - _busy(before))
-            point.made += after["comparisons"] - before["comparisons"]
-            if number >= LEAST_ROUNDS and point.rates.wall > seconds:
+        for number in range(MOST_ROUNDS):
+            for run in runs:
+                run.round(warming_up=number == 0)
+            if number >= LEAST_ROUNDS and min(run.point.rates.wall for run in runs) > seconds:
                 break
-        point.others = others.cores()
-        rest = int(opened.finish().num_rows)
-    expected = feed.expected(setup.timed)[: 1 + len(point.found)]
-    name = f"{setup.algorithm}, {setup.workers} workers, {setup.index}, order {setup.order}"
-    check(name, filling + sum(point.found) + rest, sum(expected))
-    if setup.algorithm != "handshake" and setup.order != "sorted":
-        for found, right in zip([filling, *point.found], expected, strict=True):
-            check(name, found, right)
-    return point
+        for run in runs:
+            run.point.others = others.cores()
+        for run in runs:
+            run.finish()
+    return [run.point for run in runs]
+
+
+def measure(feed: Feed, setup: Setup, seconds: float) -> Point:
+    """One contestant alone."""
+    return in_turns(feed, [setup], seconds)[0]
+
+
+def ratio(point: Point, other: Point) -> float:
+    """How fast one was beside another that ran in turns with it: the median over rounds."""
+    return float(np.median(np.array(point.rates.rates) / np.array(other.rates.rates)))
 
 
 def _busy(metrics: dict[str, Any]) -> float:

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 
 from rich.console import Console
 from rich.progress import Progress
@@ -27,7 +28,7 @@ from rich.progress import Progress
 from ..errors import ArgumentError
 from ..topology.model import papers_benchmark
 from . import plots
-from .handshaking import ALGORITHMS, BATCH, Feed, Point, Setup, held_back, latency, measure
+from .handshaking import ALGORITHMS, BATCH, Feed, Setup, held_back, in_turns, latency, measure, ratio
 from .scaling import CASES, GATE_BATCHES, CostFeeds, bound, gate_throughput, hop_seconds, skew, validated
 from .scan import machine
 from .subwindow import Others, others_text, write_json
@@ -57,29 +58,33 @@ Say = Callable[[str], None]
 def _throughput(results: Results, settings: Settings, say: Say) -> None:
     feed = Feed("celljoin", settings.window, BATCH, settings.seed)
     for workers in settings.workers:
-        say(f"throughput: {workers} scanning alone")
-        results.bounds[workers] = bound(settings.window, workers, settings.seconds, settings.seed)
-        for algorithm in ALGORITHMS:
+        bounds = [_bound(workers, settings, say)]
+        for number, algorithm in enumerate(ALGORITHMS):
             say(f"throughput: {algorithm}, {workers} workers")
             point = measure(feed, Setup(algorithm, workers), settings.seconds)
-            point.more["of_bound"] = point.comparisons / results.bounds[workers]
+            bounds.append(_bound(workers, settings, say))  # before and after each: the machine's speed may change
             results.throughput.append(point)
-            alone = next(p for p in results.throughput if p.setup.algorithm == algorithm)
-            point.more["to_first"] = point.rate / alone.rate
+            point.more["of_bound"] = point.comparisons / (sum(bounds[-2:]) / 2)
+            point.more["to_first"] = point.rate / results.throughput[number].rate
+        results.bounds[workers] = median(bounds)
+
+
+def _bound(workers: int, settings: Settings, say: Say) -> float:
+    say(f"throughput: {workers} scanning alone")
+    return bound(settings.window, workers, settings.seconds, settings.seed)
 
 
 def _orders(results: Results, settings: Settings, say: Say) -> None:
     feed = Feed("celljoin", settings.window, BATCH, settings.seed)
     for algorithm, orders in ((LOW_LATENCY, ("none", "punctuated", "sorted")), ("handshake", ("none", "sorted"))):
-        plain: Point | None = None
-        for order in orders:
-            say(f"throughput: {algorithm}, order {order}")
-            point = measure(feed, Setup(algorithm, max(settings.workers), order=order, timed=True), settings.seconds)
-            plain = plain or point
-            point.more["to_none"] = point.rate / plain.rate
-            if order == "sorted":
-                point.more |= {"held_back": held_back(point, plain), "most_in_a_poll": max(point.found)}
-            results.orders.append(point)
+        say(f"throughput: {algorithm}, orders {', '.join(orders)} in turns")
+        setups = [Setup(algorithm, max(settings.workers), order=order, timed=True) for order in orders]
+        points = in_turns(feed, setups, settings.seconds)
+        for point in points:
+            point.more["to_none"] = ratio(point, points[0])
+            if point.setup.order == "sorted":
+                point.more |= {"held_back": held_back(point, points[0]), "most_in_a_poll": max(point.found)}
+        results.orders += points
 
 
 def _index(results: Results, settings: Settings, say: Say) -> None:
