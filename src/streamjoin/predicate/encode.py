@@ -97,30 +97,49 @@ def _round_to_int(
     return _clip(whole, valid, mode)
 
 
+_ROUNDED: dict[Mode, int] = {"exact": 0, "floor": -1, "below": -1, "ceil": 1, "above": 1}
+
+
 def _to_float(values: Array, valid: Mask | None, domain: Domain, mode: Mode) -> tuple[Array, Mask | None]:
-    dtype: Any = np.float32 if domain == "f32" else np.float64
-    with np.errstate(over="ignore", invalid="ignore"):
-        nearest = values.astype(dtype)
-        exact = (nearest == values) | np.isnan(values)
-        if not exact.all():
-            if mode in ("floor", "below"):
-                nearest = np.where(nearest > values, np.nextafter(nearest, dtype(-np.inf)), nearest)
-            elif mode in ("ceil", "above"):
-                nearest = np.where(nearest < values, np.nextafter(nearest, dtype(np.inf)), nearest)
-            else:
-                valid = exact if valid is None else valid & exact
-    return _step(ordered_bits(nearest), valid, mode, exact)
+    bits, exact = ordered_bits(values, 32 if domain == "f32" else 64, _ROUNDED[mode])
+    if mode == "exact" and not exact.all():
+        valid = exact if valid is None else valid & exact
+    return _step(bits, valid, mode, exact)
 
 
-_LARGEST: dict[Any, int] = {np.int32: 2**31 - 1, np.int64: 2**63 - 1}
+def ordered_bits(values: Array, width: int, rounded: int = 0) -> tuple[Array, Mask]:
+    """Floats as integers in Spark's order: -inf < ... < 0 (of both signs) < ... < inf < NaN, and which of them are
+    floats of this width; the others become the nearest, or the nearest that is not above (-1) or not below (1)."""
+    real, integer = (np.float32, np.int32) if width == 32 else (np.float64, np.int64)
+    floats: Array = np.empty(len(values), real)
+    bits, exact = floats.view(integer), np.empty(len(values), np.bool_)
+    # Numba would compile anew for arrays that are read-only or not aligned, as Arrow's may be.
+    _ordered_bits(np.require(values, requirements=["C", "A", "W"]), floats, bits, np.iinfo(integer).max, rounded, exact)
+    return bits, exact
 
 
-def ordered_bits(values: Array) -> Array:
-    """Floats as integers in Spark's order: -inf < ... < 0 (of both signs) < ... < inf < NaN."""
-    integer: Any = np.int32 if values.dtype == np.float32 else np.int64
-    canonical = np.where(np.isnan(values), values.dtype.type(np.nan), values + values.dtype.type(0))
-    bits = canonical.view(integer)
-    return np.where(bits < 0, bits ^ _LARGEST[integer], bits)
+@compiled
+def _ordered_bits(values, floats, bits, largest, rounded, exact):  # type: ignore[no-untyped-def]
+    """`bits` and `floats` are the same memory. The next float is one further, except that -1, which would be -0, is
+    left out."""
+    for i in range(len(values)):
+        floats[i] = values[i]
+        if floats[i] != floats[i]:
+            floats[i] = np.nan
+        elif floats[i] == 0:
+            floats[i] = 0.0
+        exact[i] = floats[i] == values[i] or values[i] != values[i]
+    for i in range(len(values)):
+        nearest = floats[i]
+        word = bits[i]
+        if word < 0:
+            word ^= largest
+        if not exact[i]:
+            if rounded < 0 and nearest > values[i]:
+                word -= 2 if word == 0 else 1
+            elif rounded > 0 and nearest < values[i]:
+                word += 2 if word == -2 else 1
+        bits[i] = word
 
 
 def _saturated_product(values: Array, factor: int) -> Array:
@@ -139,7 +158,7 @@ def approximate(values: list[Any], scale: int) -> tuple[Array, Mask]:
     """Wide decimals as the nearest doubles: monotone, so a candidate test; ties must be rechecked."""
     valid = np.fromiter((x is not None for x in values), np.bool_, len(values))
     doubles = np.array([0.0 if x is None else x / 10**scale for x in values], np.float64)
-    return ordered_bits(doubles), valid
+    return ordered_bits(doubles, 64)[0], valid
 
 
 LONG_TEXT = np.int64(1) << 62
