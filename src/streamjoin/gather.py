@@ -124,6 +124,32 @@ def gather_records(addresses, first_segment, width, nowhere, rows, start, stop, 
 
 
 @compiled
+def scatter_records(target, width, count, sources, offsets, widths):
+    """The reverse: `count` values of each column, side by side from its source's address on, go into the records from
+    the address `target` on."""
+    for block in range(0, count, BLOCK):
+        stop = min(block + BLOCK, count)
+        for c in range(len(sources)):
+            source, size, out = sources[c], widths[c], target + offsets[c]
+            if size == 8:
+                for i in range(block, stop):
+                    _move64(source + i * 8, out + i * width)
+            elif size == 4:
+                for i in range(block, stop):
+                    _move32(source + i * 4, out + i * width)
+            elif size == 2:
+                for i in range(block, stop):
+                    _move16(source + i * 2, out + i * width)
+            elif size == 1:
+                for i in range(block, stop):
+                    _move8(source + i, out + i * width)
+            else:
+                for i in range(block, stop):
+                    for w in range(0, size, 8):
+                        _move64(source + i * size + w, out + i * width + w)
+
+
+@compiled
 def gather_validity(addresses, first_segment, rows, out):
     """Which rows are there and not NULL; a segment without NULLs has the address 0."""
     base = first_segment << SEGMENT_BITS

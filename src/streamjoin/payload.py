@@ -20,7 +20,16 @@ import pyarrow as pa
 
 from .arrow import restored, takeable, takeable_type
 from .errors import DataError
-from .gather import LENGTH_BITS, SEGMENT, SEGMENT_BITS, copy_texts, gather_records, gather_validity, text_places
+from .gather import (
+    LENGTH_BITS,
+    SEGMENT,
+    SEGMENT_BITS,
+    copy_texts,
+    gather_records,
+    gather_validity,
+    scatter_records,
+    text_places,
+)
 from .growing import GrowingArray
 
 Rows = npt.NDArray[np.int64]
@@ -129,12 +138,17 @@ class _Segments:
 
     def of(self, segment: int, make: Callable[[], Array | None]) -> Array | None:
         """The array of a segment, made if there is none; None may stand for an array that is not needed."""
-        while self.first + len(self._arrays) <= segment:
+        while self.end <= segment:
             array = make()
             self._arrays.append(array)
             self._places.append(0 if array is None else array.ctypes.data)
             self._addresses = None
         return self._arrays[segment - self.first]
+
+    @property
+    def end(self) -> int:
+        """The first segment that is not there yet."""
+        return self.first + len(self._arrays)
 
     def put(self, segment: int, array: Array) -> Array:
         self._arrays[segment - self.first] = array
@@ -185,23 +199,23 @@ class _Field:
 
     def __init__(self, type_: pa.DataType, width: int, offset: int) -> None:
         self.type, self.width, self.offset = type_, width, offset
-        self.is_text = _is_text(type_)
+        self.is_text, self.is_boolean = _is_text(type_), pa.types.is_boolean(type_)
         self.has_long_offsets = pa.types.is_large_string(type_) or pa.types.is_large_binary(type_)
         self.bytes = _Segments()
         self._used: dict[int, int] = {}
         self.validity = _Segments()
         self.any_null = False
 
-    def values(self, row: int, chunk: pa.Array) -> Array:
-        """What goes into the records: one row of `width` bytes each."""
+    def values(self, row: int, chunk: pa.Array) -> tuple[int, Any]:
+        """What goes into the records: the address of values of `width` bytes, and whose memory that is."""
         if self.is_text:
-            return self._text_words(row, chunk).view(np.uint8).reshape(-1, 8)
-        if pa.types.is_boolean(self.type):
-            filled = chunk.fill_null(False) if chunk.null_count else chunk
-            return np.asarray(filled.cast(pa.uint8())).reshape(-1, 1)
-        start = chunk.offset * self.width
-        data = np.frombuffer(chunk.buffers()[1], np.uint8)[start : start + len(chunk) * self.width]
-        return data.reshape(-1, self.width)
+            words = self._text_words(row, chunk)
+            return words.ctypes.data, words
+        if self.is_boolean:
+            flags = np.asarray((chunk.fill_null(False) if chunk.null_count else chunk).cast(pa.uint8()))
+            return flags.ctypes.data, flags
+        data = chunk.buffers()[1]
+        return data.address + chunk.offset * self.width, data
 
     def _text_words(self, row: int, chunk: pa.Array) -> npt.NDArray[np.uint64]:
         """Keep the texts' bytes by segment; returns where each one lies there, and its length."""
@@ -227,6 +241,8 @@ class _Field:
         return words
 
     def mark_nulls(self, row: int, chunk: pa.Array) -> None:
+        if not chunk.null_count and self.validity.end > (row + len(chunk) - 1) >> SEGMENT_BITS and not self.any_null:
+            return
         valid = np.asarray(chunk.is_valid()) if chunk.null_count else None
         for segment, offset, done, length in _pieces(row, len(chunk)):
             flags = self.validity.of(segment, lambda: None)
@@ -251,7 +267,7 @@ class _Field:
             gather_validity(self.validity.addresses, self.validity.first, rows, valid)
         if self.is_text:
             return self._texts(rows, values.view(np.uint64).reshape(-1), valid, spans, run_all)
-        content = _bitmap(values) if pa.types.is_boolean(self.type) else pa.py_buffer(values)
+        content = _bitmap(values) if self.is_boolean else pa.py_buffer(values)
         return pa.Array.from_buffers(self.type, len(rows), [None if valid is None else _bitmap(valid), content])
 
     def _texts(
@@ -295,21 +311,30 @@ class _Records:
             self.columns[name] = _Field(type_, width, offset)
             offset += width
         self._width = -(-offset // 4) * 4
+        self._offsets = np.array([field.offset for field in self.columns.values()], np.int64)
+        self._widths = np.array([field.width for field in self.columns.values()], np.int64)
         self._segments = _Segments()
         self._nowhere = np.zeros(max(self._width, 1), np.uint8)
 
     def append(self, row: int, table: pa.Table) -> None:
-        for name, field in self.columns.items():
-            start = row
-            for chunk in table.column(name).chunks:
-                values = field.values(start, chunk)
-                for segment, offset, done, length in _pieces(start, len(chunk)):
-                    records = self._segments.of(segment, lambda: self._segments.fresh(SEGMENT * self._width))
-                    assert records is not None
-                    part = _column_of(records, self._width, field)[offset : offset + length]
-                    part[...] = _as_words(values[done : done + length])
-                field.mark_nulls(start, chunk)
-                start += len(chunk)
+        if not self.columns:
+            return
+        for batch in table.select(list(self.columns)).to_batches():
+            if batch.num_rows:
+                self._append(row, batch.columns)
+                row += batch.num_rows
+
+    def _append(self, row: int, chunks: list[pa.Array]) -> None:
+        fields = self.columns.values()
+        values = [field.values(row, chunk) for field, chunk in zip(fields, chunks, strict=True)]
+        sources = np.array([address for address, _ in values], np.int64)
+        for segment, offset, done, length in _pieces(row, len(chunks[0])):
+            records = self._segments.of(segment, lambda: self._segments.fresh(SEGMENT * self._width))
+            assert records is not None
+            target = records.ctypes.data + offset * self._width
+            scatter_records(target, self._width, length, sources + done * self._widths, self._offsets, self._widths)
+        for field, chunk in zip(fields, chunks, strict=True):
+            field.mark_nulls(row, chunk)
 
     def release(self, segment: int) -> None:
         self._segments.release(segment)
@@ -330,18 +355,6 @@ class _Records:
         absent = bool(len(rows)) and int(rows.min()) < 0
         arrays = (field.array(rows, out, absent, spans, run_all) for field, out in zip(fields, outs, strict=True))
         return dict(zip(names, arrays, strict=True))
-
-
-def _column_of(records: Array, width: int, field: _Field) -> Array:
-    """One column of a segment of records, as words of at most 8 bytes."""
-    size = min(field.width, 8)
-    shape, strides = (SEGMENT, field.width // size), (width, size)
-    return np.ndarray(shape, f"u{size}", records, field.offset, strides)
-
-
-def _as_words(values: Array) -> Array:
-    """Rows of bytes as rows of words of at most 8 bytes."""
-    return np.ascontiguousarray(values).view(f"u{min(values.shape[1], 8)}")
 
 
 def _check_lengths(where: str, column: pa.ChunkedArray) -> None:

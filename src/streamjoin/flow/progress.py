@@ -14,7 +14,8 @@ Array = npt.NDArray[Any]
 
 
 class Progress:
-    """The furthest timestamp of each stream.
+    """The furthest timestamp of each stream: low-latency handshake join's high water marks (section 6.1.1), since a
+    step ends when all that was pushed has come to the end of its way.
 
     A tuple is late if it is more than `lateness` behind the furthest timestamp that earlier batches of its stream
     brought. So every future tuple of a stream has a timestamp of at least `horizon(side)`.

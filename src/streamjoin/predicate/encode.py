@@ -97,6 +97,9 @@ def _round_to_int(
     return _clip(whole, valid, mode)
 
 
+_WIDTHS: dict[int, tuple[Any, Any, int]] = {
+    32: (np.float32, np.int32, 2**31 - 1), 64: (np.float64, np.int64, 2**63 - 1)
+}  # fmt: skip
 _ROUNDED: dict[Mode, int] = {"exact": 0, "floor": -1, "below": -1, "ceil": 1, "above": 1}
 
 
@@ -110,11 +113,12 @@ def _to_float(values: Array, valid: Mask | None, domain: Domain, mode: Mode) -> 
 def ordered_bits(values: Array, width: int, rounded: int = 0) -> tuple[Array, Mask]:
     """Floats as integers in Spark's order: -inf < ... < 0 (of both signs) < ... < inf < NaN, and which of them are
     floats of this width; the others become the nearest, or the nearest that is not above (-1) or not below (1)."""
-    real, integer = (np.float32, np.int32) if width == 32 else (np.float64, np.int64)
+    real, integer, largest = _WIDTHS[width]
     floats: Array = np.empty(len(values), real)
     bits, exact = floats.view(integer), np.empty(len(values), np.bool_)
     # Numba would compile anew for arrays that are read-only or not aligned, as Arrow's may be.
-    _ordered_bits(np.require(values, requirements=["C", "A", "W"]), floats, bits, np.iinfo(integer).max, rounded, exact)
+    values = values if values.flags.carray else np.require(values, requirements=["C", "A", "W"])
+    _ordered_bits(values, floats, bits, largest, rounded, exact)
     return bits, exact
 
 

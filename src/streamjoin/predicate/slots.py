@@ -85,7 +85,9 @@ class SideProgram:
                 live &= valid
             columns.append(values)
         # Numba would compile anew for arrays that are read-only or not aligned, as Arrow's may be.
-        columns = [np.require(column, requirements=["C", "A", "W"]) for column in columns]
+        columns = [
+            column if column.flags.carray else np.require(column, requirements=["C", "A", "W"]) for column in columns
+        ]
         return SlotValues(columns, None if live.all() else live, long_text)
 
     @staticmethod

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from .batch import Batch, PairSink, Probing
 
-SMALLEST, LARGE, LARGEST = 1 << 13, 1 << 21, 1 << 22
+SMALLEST, LARGE, LARGEST = 1 << 12, 1 << 21, 1 << 22
 """Tuples of a subwindow. Beyond `LARGE` searching one costs more than searching two, until there are very many."""
 MOST_SUBWINDOWS = 16
 PER_WINDOW = 3

@@ -41,7 +41,7 @@ class Ledger:
         first, end = min(self._first[side], lowest), max(self._end[side], above)
         if first < self._base[side] or end - self._base[side] > self._known[side].shape[1]:
             self._move(side, first, end)
-        self._known[side][:, batch.row - self._base[side]] = batch.coordinate, batch.low, batch.high
+        _note(self._known[side], self._base[side], batch.row, batch.coordinate, batch.low, batch.high)
         self._first[side], self._end[side] = first, end
 
     def _move(self, side: Side, base: int, end: int) -> None:
@@ -62,6 +62,13 @@ class Ledger:
         """Those of some pairs that are in the window."""
         keep = _within(left - self._base["left"], right - self._base["right"], *(self._known[s] for s in SIDES))
         return (left, right) if keep.all() else (left[keep], right[keep])
+
+
+@compiled
+def _note(known, base, row, coordinate, low, high):  # type: ignore[no-untyped-def]
+    for k in range(len(row)):
+        place = row[k] - base
+        known[0, place], known[1, place], known[2, place] = coordinate[k], low[k], high[k]
 
 
 @compiled

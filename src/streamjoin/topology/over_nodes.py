@@ -94,9 +94,9 @@ class OverNodes:
         blocks = self._blocks(batches)
         if self._threads.alone and self._visits:
             yield from self._run()
-            for block in blocks:
-                for number, node in enumerate(self._visits):
-                    with self._threads.at_work(number):
+            for number, node in enumerate(self._visits):
+                with self._threads.at_work(number):
+                    for block in blocks:
                         node.meet(block)
             yield from self._run()
             return
