@@ -13,10 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..predicate.cache import compiled
 from ..predicate.expr import SIDES, Side, other
 from ..store.batch import Batch, Rows
 from ..window import CountWindow, TimeWindow
-from .order import INT64_MIN, MergedOrder, shift
+from .order import INT64_MIN, MergedOrder, reach
 from .progress import Progress
 from .runs import RunBuffer
 
@@ -90,12 +91,10 @@ class AsFound:
     def step(self, side: Side, arrival: Arrival) -> Step:
         assert arrival.time is not None
         time, row, live, slots = arrival.time, arrival.row, arrival.live, arrival.slots
-        if len(time) > 1 and bool((time[1:] < time[:-1]).any()):
+        if not _is_sorted(time):
             order = np.argsort(time, kind="stable")  # neighbours in time share blocks, which a probe can then skip
             time, row, live, slots = time[order], row[order], live[order], [slot[order] for slot in slots]
-        met = other(side)
-        low = shift(time, 1 - self._size[met])
-        high = shift(time, self._size[side])
+        low, high = reach(time, 1 - self._size[other(side)], self._size[side])
         return Step({side: _live(Batch(row, time, low, high, slots), live)}, {side: (time, row)})
 
     def finish(self) -> list[Step]:
@@ -179,6 +178,14 @@ def _cuts(times: dict[Side, Array]) -> list[dict[Side, slice]]:
     bounds = bounds[bounds > merged[:1]]
     places = {side: [0, *np.searchsorted(t, bounds), len(t)] for side, t in times.items()}
     return [{side: slice(*places[side][k : k + 2]) for side in times} for k in range(len(bounds) + 1)]
+
+
+@compiled
+def _is_sorted(times):  # type: ignore[no-untyped-def]
+    for k in range(1, len(times)):
+        if times[k] < times[k - 1]:
+            return False
+    return True
 
 
 def _live(batch: Batch, live: npt.NDArray[np.bool_]) -> Batch:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..growing import GrowingArray
+from ..predicate.cache import compiled
 from ..predicate.expr import Side, other
 from ..window import CountWindow, TimeWindow
 
@@ -28,6 +29,20 @@ def shift(times: Array, by: int) -> Array:
     if by >= 0:
         return np.where(times > INT64_MAX - by, INT64_MAX, times + np.int64(by)) if by <= INT64_MAX else times
     return np.where(times < INT64_MIN - by, INT64_MIN, times + np.int64(by))
+
+
+def reach(times: Array, back: int, ahead: int) -> tuple[Array, Array]:
+    """times + back and times + ahead, stopping at the ends of 64 bits; `back` is not positive, `ahead` not negative."""
+    low, high = np.empty(len(times), np.int64), np.empty(len(times), np.int64)
+    _reach(times, max(back, INT64_MIN), min(ahead, INT64_MAX), low, high)
+    return low, high
+
+
+@compiled
+def _reach(times, back, ahead, low, high):  # type: ignore[no-untyped-def]
+    for k in range(len(times)):
+        low[k] = INT64_MIN if times[k] < INT64_MIN - back else times[k] + back
+        high[k] = INT64_MAX if times[k] > INT64_MAX - ahead else times[k] + ahead
 
 
 class History:
