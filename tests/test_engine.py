@@ -429,6 +429,14 @@ def test_sliced_columns_of_every_type() -> None:
         assert sj.join(l, r, **arguments).num_rows > 0
 
 
+def test_columns_that_arrow_cannot_make_empty_travel_along() -> None:
+    union = pa.UnionArray.from_dense(
+        pa.array([0, 1, 0], pa.int8()), pa.array([0, 0, 1], pa.int32()), [pa.array([1, 2]), pa.array(["x"])]
+    )
+    left, right = pa.table({"k": [1, 2, 3], "v": union}), pa.table({"k": [1, 2, 9]})
+    assert sj.join(left, right, on="l.k = r.k", window=3)["v"].to_pylist() == [1, "x"]
+
+
 def test_aliases_and_time_pair() -> None:
     l = pa.table({"at": [1, 5], "price": [10, 20]})
     r = pa.table({"when": [1, 5], "bid": [10, 20]})

@@ -119,6 +119,28 @@ def test_nobody_polls_until_the_end() -> None:
         assert join.finish().num_rows > 0
 
 
+def test_steps_that_wait_refuse_further_pushes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A push of sorted rows becomes several steps; while results stop some of them, no further rows pile up."""
+    monkeypatch.setattr("streamjoin.flow.front.LARGEST_STEP", 100)
+    tables = [pa.table({"t": np.arange(6000) // 3, "k": np.arange(6000) // 2}) for _ in range(2)]
+    options: dict[str, Any] = {"on": "abs(l.k - r.k) <= 2", "window": 20, "time": "t", "order": "sorted"}
+    found, refused = [], 0
+    with sj.WindowJoin(tables[0].schema, tables[1].schema, max_pending=50, max_wait=0, **options) as join:
+        for start in range(0, 6000, 1000):
+            for push, table in zip((join.push_left, join.push_right), tables, strict=True):
+                while True:
+                    try:
+                        push(table.slice(start, 1000))
+                        break
+                    except sj.BackPressure:
+                        refused += 1
+                        found.append(join.poll())
+                assert len(join._queue) <= 21  # those of one push
+        found.append(join.finish())
+    assert refused > 40
+    assert pa.concat_tables(found).equals(sj.join(*tables, **options))
+
+
 def test_unmatched_rows_that_nobody_fetches() -> None:
     """Rows without a partner fill the limit too, while later tuples wait: nothing they need is let go of."""
     schema = pa.schema({"t": pa.int64(), "k": pa.int32(), "s": pa.string()})

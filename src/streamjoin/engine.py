@@ -140,7 +140,8 @@ class WindowJoin:
             for side in SIDES
         }
         self._schema = result_schema(schemas["left"], schemas["right"], how)
-        self._nothing = self._schema.empty_table()
+        self._nothing: pa.Table | None = None
+        """What an empty poll has returned."""
         self._counts: dict[Side, dict[str, int]] = {side: {"in": 0, "late": 0} for side in SIDES}
         self._out = 0
         self._latency = Latency()
@@ -197,7 +198,7 @@ class WindowJoin:
     def _ready(self) -> pa.Table:
         """Gather the rows of the results that wait."""
         left, right = self._results.ready()
-        if not len(left):
+        if not len(left) and self._nothing is not None:
             return self._marked(self._nothing)
         try:
             takes = [partial(self._payload["left"].take, left)]
@@ -210,6 +211,8 @@ class WindowJoin:
         table = pa.Table.from_arrays(columns, schema=self._schema)
         self._results.clear()
         self._out += len(left)
+        if not len(left):
+            self._nothing = table
         return self._marked(table)
 
     def _marked(self, table: pa.Table) -> pa.Table:
@@ -391,8 +394,8 @@ class WindowJoin:
 
     @property
     def _is_full(self) -> bool:
-        """Whether so many results wait to be polled that work stops."""
-        return self._work is not None or len(self._results) >= self.options.max_pending
+        """Whether so many results wait to be polled that work stops, or has stopped."""
+        return self._work is not None or bool(self._queue) or len(self._results) >= self.options.max_pending
 
     def _advance(self, without_limit: bool = False) -> None:
         """Join what was collected and forget what has expired, unless too many results wait."""

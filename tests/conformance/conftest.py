@@ -18,6 +18,7 @@ def small_structures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(ordered, "TAIL", 3)
     monkeypatch.setattr(ordered, "BELATED", 5)
     monkeypatch.setattr(chain, "SMALLEST", 16)
+    monkeypatch.setattr(chain, "SMALLEST_SCANNED", 16)
     monkeypatch.setattr(batch, "LARGEST_PART", 50)
     monkeypatch.setattr(batch, "QUOTA", 20)
     monkeypatch.setattr(bi_sort, "PIECE", 16)

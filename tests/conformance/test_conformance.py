@@ -178,19 +178,21 @@ def long_runs() -> list:
         number += ENGINES.index(engine)
         has_turn = TORTURE or not engine.shares or (number - turn) % len(PREDICATES) == 0
         if has_turn and engine.can_run(long_case(on, 3).plan):
-            runs.append(pytest.param(on, window, engine, number, id=f"{on}-{window}-{engine}"))
+            order = ("none", "sorted")[(number // len(SHAPES) + number + turn) % 2]
+            shape, name = SHAPES[number % len(SHAPES)], f"{on}-{window}-{engine}"
+            runs.append(pytest.param(on, window, engine, shape, order, id=name))
     return runs
 
 
-@pytest.mark.parametrize(("on", "window", "engine", "number"), long_runs())
-def test_long_streams(on: str, window: str, engine: Engine, number: int) -> None:
+@pytest.mark.parametrize(("on", "window", "engine", "shape", "order"), long_runs())
+def test_long_streams(on: str, window: str, engine: Engine, shape: tuple[int, int], order: str) -> None:
     """Thousands of tuples in several subwindows, from hardly any match to nearly every pair; in the short run shapes
     and orders take turns."""
-    for domain, size in SHAPES if TORTURE else [SHAPES[number % len(SHAPES)]]:
+    for domain, size in SHAPES if TORTURE else [shape]:
         case, wanted = long_case(on, domain), long_results(on, window, domain)
-        for order in ("none", "sorted") if TORTURE else (("none", "sorted")[number // len(SHAPES) % 2],):
-            result = run(case, engine, LONG[window], order=order, size=size, seed=3)
+        for how in ("none", "sorted") if TORTURE else [order]:
+            result = run(case, engine, LONG[window], order=how, size=size, seed=3)
             found = tuple(np.asarray(result.table[name]) for name in ("ln", "rn"))
-            if order == "none":
+            if how == "none":
                 found = in_order(case, *found)
             assert np.array_equal(found, wanted)

@@ -11,8 +11,10 @@ from typing import Any, Protocol
 
 from .batch import Batch, PairSink, Probing
 
-SMALLEST, LARGE, LARGEST = 1 << 12, 1 << 21, 1 << 22
+SMALLEST, LARGE, LARGEST = 1 << 11, 1 << 21, 1 << 22
 """Tuples of a subwindow. Beyond `LARGE` searching one costs more than searching two, until there are very many."""
+SMALLEST_SCANNED = 1 << 12
+"""Where all tuples are scanned, those that have expired are skipped, and one call for many costs less than two."""
 MOST_SUBWINDOWS = 16
 PER_WINDOW = 3
 """Subwindows per window: fewer are faster to probe, more let go of expired tuples sooner."""
@@ -71,9 +73,10 @@ MakeIndex = Callable[[int, int, "Index | None"], Index]
 class Chain:
     """One side's window."""
 
-    def __init__(self, make_index: MakeIndex, largest: int = LARGEST) -> None:
+    def __init__(self, make_index: MakeIndex, largest: int = LARGEST, scanned: bool = False) -> None:
         self._make_index = make_index
         self._largest = largest
+        self._smallest = SMALLEST_SCANNED if scanned else SMALLEST
         self.subwindows: list[Index] = []
         self.created = 0
 
@@ -92,7 +95,7 @@ class Chain:
 
     def _create(self, waiting: int) -> Index:
         window = self.count
-        wanted = max(min(max(window // PER_WINDOW, waiting), LARGE), window // MOST_SUBWINDOWS, SMALLEST)
+        wanted = max(min(max(window // PER_WINDOW, waiting), LARGE), window // MOST_SUBWINDOWS, self._smallest)
         capacity = min(wanted, self._largest)
         newest = self._make_index(capacity, window + waiting, self.subwindows[-1] if self.subwindows else None)
         self.subwindows.append(newest)

@@ -40,7 +40,7 @@ class Window:
         self._switches = -1
         self._scans = not self._keys.usable or index == "scan"
         """Whether nothing will be searched, and so nothing needs to be known of keys."""
-        self._chain = Chain(self._create, LARGEST_SCAN if self._scans else LARGEST)
+        self._chain = Chain(self._create, LARGEST_SCAN if self._scans else LARGEST, self._scans)
 
     def insert(self, batch: Batch) -> None:
         if not self._scans:
