@@ -1,11 +1,9 @@
-"""Settings of all tests: hypothesis profiles ("torture" looks 20 times longer: HYPOTHESIS_PROFILE=torture), and how
-many tests run at once."""
+"""Settings of all tests: hypothesis profiles ("torture" looks 20 times longer: HYPOTHESIS_PROFILE=torture) and JVMs."""
 
 from __future__ import annotations
 
 import os
 
-import pytest
 from hypothesis import HealthCheck, settings
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -16,9 +14,3 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 """No JVM lives for long here: one that compiles once and quickly saves a third of the time."""
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: those that drive Spark wait most of the time."""
-    return (os.cpu_count() or 1) + 1

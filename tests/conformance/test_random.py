@@ -183,7 +183,7 @@ def test_random_predicates_interpreted(family: str, monkeypatch: pytest.MonkeyPa
     interpreted.load.cache_clear()
     found = 0
 
-    @settings(max_examples=examples(120))
+    @settings(max_examples=examples(90))
     @given(predicates(family), settings_of_a_run())
     def random_predicates(predicate: Any, how_run: dict[str, Any]) -> None:
         nonlocal found

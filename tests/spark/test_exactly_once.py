@@ -264,7 +264,7 @@ def test_steps_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     of a batch is computed again and the streams themselves come out of a shuffle."""
     monkeypatch.setattr("streamjoin.store.window.LARGEST", 16)
 
-    @settings(max_examples=1_000 if TORTURE else 40)
+    @settings(max_examples=1_000 if TORTURE else 25)
     @given(st.integers(0, 2**32 - 1))
     def one(seed: int) -> None:
         rng = random.Random(seed)
