@@ -32,7 +32,7 @@ class Crew:
             result = tasks[0]()
             self.note(started)
             return [result]
-        with self.sharing([], alone=len(tasks) < 2) as shared:
+        with self.sharing([], alone=not tasks) as shared:
             return shared.run(tasks)
 
     @contextmanager

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..predicate.kernels import BLOCK
-from .batch import Batch, PairSink, Probing
-from .subwindow import INT64_MAX, INT64_MIN, StoredSide, Subwindow, block_ranges
+from .batch import INT64_MAX, INT64_MIN, Batch, PairSink, Probing
+from .subwindow import StoredSide, Subwindow, block_ranges
 
 
 class ScanIndex(Subwindow):

@@ -15,8 +15,6 @@ from ..predicate.lower import Lowered
 from .batch import Array, Batch, PairSink, Probing
 from .numbers import Numbers
 
-INT64_MIN, INT64_MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-
 
 @dataclass
 class StoredSide:
