@@ -8,24 +8,29 @@ from streamjoin.flow import front
 from streamjoin.store import batch, bi_sort, chain, ordered
 from streamjoin.topology import over_nodes, pan, threads
 
+SMALL = {
+    (front, "LARGEST_STEP"): (25, 600),
+    (ordered, "TAIL"): (3, 20),
+    (ordered, "BELATED"): (5, 20),
+    (chain, "SMALLEST"): (16, 128),
+    (chain, "SMALLEST_SCANNED"): (16, 128),
+    (batch, "LARGEST_PART"): (50, 300),
+    (batch, "QUOTA"): (20, 2000),
+    (bi_sort, "PIECE"): (16, 64),
+    (pan, "ALONE"): (8, 64),
+    (over_nodes, "SMALLEST_BLOCK"): (5, 30),
+    (over_nodes, "LARGEST_BLOCK"): (40, 200),
+    (over_nodes, "WAVE"): (6, 6),
+    (over_nodes, "SMALL"): (40, 2000),
+    (threads, "MESSAGES"): (8, 8),
+    (threads, "REPORTS"): (2, 2),
+}
+"""What is made smaller: for a handful of tuples, and for the thousands of `test_long_streams`."""
+
 
 @pytest.fixture(autouse=True)
 def small_structures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short tails, subwindows of a few tuples, batches cut into small parts. Long streams keep the real sizes."""
-    if "test_long" in request.module.__name__:
-        return
-    monkeypatch.setattr(front, "LARGEST_STEP", 25)
-    monkeypatch.setattr(ordered, "TAIL", 3)
-    monkeypatch.setattr(ordered, "BELATED", 5)
-    monkeypatch.setattr(chain, "SMALLEST", 16)
-    monkeypatch.setattr(chain, "SMALLEST_SCANNED", 16)
-    monkeypatch.setattr(batch, "LARGEST_PART", 50)
-    monkeypatch.setattr(batch, "QUOTA", 20)
-    monkeypatch.setattr(bi_sort, "PIECE", 16)
-    monkeypatch.setattr(pan, "ALONE", 8)
-    monkeypatch.setattr(over_nodes, "SMALLEST_BLOCK", 5)
-    monkeypatch.setattr(over_nodes, "LARGEST_BLOCK", 40)
-    monkeypatch.setattr(over_nodes, "WAVE", 6)
-    monkeypatch.setattr(over_nodes, "SMALL", 40)
-    monkeypatch.setattr(threads, "MESSAGES", 8)
-    monkeypatch.setattr(threads, "REPORTS", 2)
+    """Short tails, subwindows of a few tuples, batches cut into small parts. `test_long` keeps the real sizes."""
+    if "test_long" not in request.module.__name__:
+        for (module, name), sizes in SMALL.items():
+            monkeypatch.setattr(module, name, sizes[request.node.originalname == "test_long_streams"])

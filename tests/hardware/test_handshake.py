@@ -72,7 +72,7 @@ def test_without_time_the_left_stream_comes_first() -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("cores", [16, 64])
+@pytest.mark.parametrize("cores", [16, 64] if TORTURE else [32])
 @pytest.mark.parametrize("variant", VARIANTS if TORTURE else ["paper"])
 def test_many_cores(variant: str, cores: int) -> None:
     """On the compiled simulator, one build for the whole range of match rates."""

@@ -18,16 +18,13 @@ import pytest
 KAFKA = "4.1.2"
 CONNECTOR, TOKENS = "4.2.0", "4.1.0-preview1"
 """The newest releases of Spark's Kafka connector, and of the part of it that handles tokens, which Maven has."""
+COMES_WITH_SPARK = [
+    "org.apache.kafka:kafka-clients",
+    *(f"org.apache.hadoop:hadoop-client-{n}" for n in ("api", "runtime")),
+]
+"""What need not be fetched for the tokens: Spark or its connector has it."""
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "streamjoin-tests"
 FETCH_SECONDS = 300
-FETCH = """
-import sys
-from pyspark.sql import SparkSession
-builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-for key, value in zip(("spark.jars.packages", "spark.jars.excludes", "spark.jars.ivy"), sys.argv[1:]):
-    builder = builder.config(key, value)
-builder.getOrCreate().stop()
-"""
 PROPERTIES = """
 process.roles=broker,controller
 node.id=1
@@ -48,20 +45,27 @@ def connector_jars() -> list[Path]:
     group = "org.apache.spark"
     name, tokens = "spark-sql-kafka-0-10_2.13", "spark-token-provider-kafka-0-10_2.13"
     connector = fetch(f"connector-{CONNECTOR}", [f"{group}:{name}:{CONNECTOR}"], [f"{group}:{tokens}"])
-    return connector + fetch(f"tokens-{TOKENS}", [f"{group}:{tokens}:{TOKENS}"], ["org.apache.kafka:kafka-clients"])
+    return connector + fetch(f"tokens-{TOKENS}", [f"{group}:{tokens}:{TOKENS}"], COMES_WITH_SPARK)
 
 
 def fetch(name: str, packages: Iterable[str], excludes: Iterable[str]) -> list[Path]:
-    """The jars of Maven packages and of what these need, resolved by Spark the first time."""
+    """The jars of Maven packages and of what these need, resolved the first time by Spark on its way to a program."""
     directory = CACHE / name
     directory.mkdir(parents=True, exist_ok=True)
     complete = directory / "complete"
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not complete.exists():
-            command = [sys.executable, "-c", FETCH, ",".join(packages), ",".join(excludes), str(directory)]
+            program = directory / "nothing.py"
+            program.touch()
+            submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+            command = [
+                str(submit), "--packages", ",".join(packages), "--exclude-packages", ",".join(excludes),
+                "--conf", f"spark.jars.ivy={directory}", str(program),
+            ]  # fmt: skip
+            environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
             try:
-                subprocess.run(command, capture_output=True, check=True, timeout=FETCH_SECONDS)
+                subprocess.run(command, capture_output=True, check=True, timeout=FETCH_SECONDS, env=environment)
             except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
                 pytest.skip(f"Maven gives no {', '.join(packages)}")
             complete.touch()

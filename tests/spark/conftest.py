@@ -6,12 +6,13 @@ import os
 import random
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .broker import Broker
+from .broker import Broker, connector_jars
 from .pipeline import TORTURE
 
 
@@ -41,5 +42,7 @@ def rng(request: pytest.FixtureRequest) -> random.Random:
 @pytest.fixture(scope="session")
 def broker(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     directory: Path = tmp_path_factory.mktemp("kafka")
-    with Broker(directory) as running:
-        yield running
+    with ThreadPoolExecutor() as pool:
+        pool.submit(connector_jars)  # whoever needs the broker needs these too, and Maven takes its time
+        with Broker(directory) as running:
+            yield running

@@ -6,6 +6,7 @@ STREAMJOIN_TORTURE=1 runs many more rounds; STREAMJOIN_SEED=<number> repeats a r
 from __future__ import annotations
 
 import random
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -121,8 +122,11 @@ def check(found: pa.Table, want: pa.Table, context: Any) -> None:
     assert_same_rows(found.cast(want.schema), want, context=context)
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 5])
-@pytest.mark.parametrize("routing", ["broadcast", "hash", "range"])
+ROUTINGS = ("broadcast", "hash", "range")
+DEALT = [("broadcast", 2), ("hash", 1), ("hash", 5), ("range", 2), ("range", 5)]
+
+
+@pytest.mark.parametrize(("routing", "partitions"), product(ROUTINGS, (1, 2, 5)) if TORTURE else DEALT)
 def test_streams(spark: Any, routing: str, partitions: int, tmp_path: Path, rng: random.Random) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
     for number in range(10 if TORTURE else 1):
@@ -137,7 +141,7 @@ def test_streams(spark: Any, routing: str, partitions: int, tmp_path: Path, rng:
         check(found, want, (on, window, disorder, batches, files))
 
 
-@pytest.mark.parametrize("routing", ["broadcast", "hash", "range"])
+@pytest.mark.parametrize("routing", ROUTINGS)
 def test_tables(spark: Any, routing: str, tmp_path: Path, rng: random.Random) -> None:
     """DataFrames that are no streams: they end, so every row is ready."""
     spark.conf.set("spark.sql.shuffle.partitions", 3)
@@ -177,7 +181,7 @@ def test_times_of_all_types(spark: Any, type_: pa.DataType, tmp_path: Path, rng:
     check(found, sj.join(*tables, **arguments), type_)
 
 
-@pytest.mark.parametrize("routing", ["broadcast", "hash", "range"])
+@pytest.mark.parametrize("routing", ROUTINGS if TORTURE else ["range"])
 def test_late_rows(spark: Any, routing: str, tmp_path: Path, rng: random.Random) -> None:
     """They are counted and, on request, kept; all others are joined."""
     spark.conf.set("spark.sql.shuffle.partitions", 2)

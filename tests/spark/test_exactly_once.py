@@ -40,7 +40,7 @@ from .simulated import Dictionary, Simulated, cut, dealt, make_spec
 from .test_worker import PREDICATES, WINDOWS, small_segments, stream  # noqa: F401
 
 REPOSITORY = Path(__file__).parents[2]
-KILLS = 20 if TORTURE else 2
+KILLS = 20 if TORTURE else 1
 PLACES = ["cache", "checkpoint/offsets", "checkpoint/state", "output", "checkpoint/commits"]
 """Where a new file appears in the course of a batch: an event to kill somebody at."""
 PAUSE = 0.5
@@ -167,7 +167,7 @@ def test_driver_killed(join: str, routing: str, tmp_path: Path, rng: random.Rand
 @runs(("last rows", "broadcast"))
 def test_python_workers_killed(join: str, routing: str, tmp_path: Path, rng: random.Random) -> None:
     """Each time one or all of them, in turn with the loss of their files."""
-    write_input(tmp_path, rng.randrange(2**32), batches=16 if TORTURE else 4)
+    write_input(tmp_path, rng.randrange(2**32), batches=16 if TORTURE else 3)
     killed = 0
     with pipeline(tmp_path, join, routing, master="local[2,4]") as program:
         wait_for(lambda: batches(tmp_path, "commits") > 0, program)

@@ -25,6 +25,8 @@ from streamjoin.spark.jobfile import Job
 from streamjoin.spark.watch import Screen, watch
 from streamjoin.testing import assert_same_rows, trades_and_quotes
 
+from .pipeline import TORTURE
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "spark-jobs.md").read_text()
 FILES_JOB, KAFKA_JOB = (block for block in re.findall(r"^```toml\n(.*?)^```$", PAGE, re.M | re.S) if "[left]" in block)
@@ -227,7 +229,10 @@ def test_data_that_breaks_its_schema(tmp_path: Path, java: None) -> None:
     assert done.stdout.splitlines()[-1] == "failed: 0 batches, 0 rows in, 0 out, 0 late"
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+
+
+@pytest.mark.parametrize(("number", "status"), SIGNALS if TORTURE else SIGNALS[:1])
 def test_signals_stop_it_cleanly(number: int, status: int, java: None) -> None:
     with subprocess.Popen(
         [*RUN, str(GENERATED_JOB)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -19,7 +19,7 @@ from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
 from ..errors import ArgumentError
-from ..predicate.cache import compiled
+from ..predicate.cache import compiled, compiled_brief
 from ..store import bi_sort
 
 Words = npt.NDArray[np.int64]
@@ -71,19 +71,19 @@ store_release: Any = intrinsic(_store)
 fetch_add: Any = intrinsic(_add)
 
 
-@compiled
+@compiled_brief
 def observe(words, place):  # type: ignore[no-untyped-def]
     """`load_acquire` for callers that are not compiled."""
     return load_acquire(words, place)
 
 
-@compiled
+@compiled_brief
 def publish(words, place, value):  # type: ignore[no-untyped-def]
     """`store_release` for callers that are not compiled."""
     store_release(words, place, value)
 
 
-@compiled
+@compiled_brief
 def ring_length(indexes):  # type: ignore[no-untyped-def]
     """How much is in the queue. The head is read first, so that it can never be seen beyond the tail."""
     head = load_acquire(indexes, HEAD)
@@ -183,7 +183,7 @@ class Mailbox:
         return message
 
 
-@compiled
+@compiled_brief
 def counter_add(words, amount):  # type: ignore[no-untyped-def]
     """Add to a counter's words; returns the new value."""
     return fetch_add(words, LINE // 2, amount) + amount

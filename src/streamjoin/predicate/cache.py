@@ -32,12 +32,17 @@ UNREADABLE = (EOFError, pickle.UnpicklingError, ValueError, AttributeError, Impo
 """What Numba raises on a file of machine code that is cut off or garbled."""
 
 
-def compiled(function: Callable[..., Any]) -> Any:
+def compiled(function: Callable[..., Any], *, nogil: bool = True) -> Any:
     """Compile a function of this package, and keep the machine code wherever Numba finds a place for it."""
     try:
-        return njit(nogil=True, cache=True)(function)
+        return njit(nogil=nogil, cache=True)(function)
     except RuntimeError:  # a read-only installation, and no home directory either
-        return njit(nogil=True)(function)
+        return njit(nogil=nogil)(function)
+
+
+def compiled_brief(function: Callable[..., Any]) -> Any:
+    """The same for what takes a moment: it keeps the GIL, which others would take from it and not give back as soon."""
+    return compiled(function, nogil=False)
 
 
 @cache

@@ -22,9 +22,9 @@ from .node import Message, Node, Port
 
 MESSAGES, REPORTS = 1024, 8
 """Room of a mailbox between nodes, and for pairs on their way to the driver."""
-PATIENCE, IDLE, LONG = 0.001, 1.0, 20
-"""Seconds for which a node without work looks for some before it goes to sleep, and before its thread ends; how often
-it looks, in a step that others have work in, before it rests in between."""
+PATIENCE, IDLE = 0.001, 1.0
+"""Seconds for which a node without work looks for some before it goes to sleep, if there is a core for every node, and
+seconds of sleep after which its thread ends, if nothing runs."""
 
 NUMA = Path("/sys/devices/system/node")
 
@@ -43,6 +43,8 @@ class Threads:
         self._running = False
         self._calls: list[SimpleQueue[None]] = [SimpleQueue() for _ in range(workers)]
         """What wakes a thread. Compiled, like the lock: an interrupted driver must not leave one of these half done."""
+        self._resting = [False] * workers
+        self._patience = PATIENCE if workers <= cores_allowed() else 0.0
         self._news: SimpleQueue[None] = SimpleQueue()
         self._asleep = False
         self._error: BaseException | None = None
@@ -70,22 +72,27 @@ class Threads:
                         thread = threading.Thread(target=self._work, args=arguments, name=name, daemon=True)
                         thread.start()
                         self._alive[k] = thread
-        for call in self._calls:
-            if call.empty():  # else it has not been answered: one is enough
-                call.put(None)
 
-    def _may_sleep(self, number: int) -> bool:
-        """Whether a thread that found nothing to do shall wait for the next run; else it ends, so that a join which
-        was not closed does not keep its threads and all they hold."""
-        if self._running:
-            return True
+    def _call(self, number: int) -> None:
+        """Wake a node that has a message, if it sleeps. Whoever goes to sleep says so before it looks into its
+        mailboxes for the last time, so either it finds the message or it is seen to sleep."""
+        if self._resting[number] and self._calls[number].empty():  # one call is enough
+            self._calls[number].put(None)
+
+    def _rest(self, number: int, waiting: Waiting) -> bool:
+        """Sleep until there is a message. False after a long time in which nothing ran: then the thread ends, so that
+        a join which was not closed does not keep its threads and all they hold."""
+        self._resting[number] = True
         try:
-            self._calls[number].get(timeout=IDLE)
+            if not waiting.wait(0.0):
+                self._calls[number].get(timeout=IDLE)
         except Empty:
             with self._changing:
                 if not self._running:
                     self._alive.pop(number, None)
                     return False
+        finally:
+            self._resting[number] = False
         return True
 
     def report(self, node: int, left: Rows, right: Rows) -> None:
@@ -114,6 +121,7 @@ class Threads:
         self._pending.add(1)
         if not self._boxes[node, port].put(message):
             raise RuntimeError(f"the mailbox of node {node} is full")
+        self._call(node)
 
     def run(self) -> Iterator[tuple[Rows, Rows]]:
         """Let the nodes work; gives pairs as they are found. While it does not run, the driver itself counts as
@@ -196,12 +204,12 @@ class Threads:
                 late = overflow.get(target)
                 if late or not self._boxes[target].put(message):
                     overflow.setdefault(target, deque()).append(message)
+                else:
+                    self._call(target[0])
 
-        fruitless = 0
         try:
-            while not self._closing.value and self._may_sleep(number):
-                while waiting.wait(PATIENCE) and not self._closing.value:
-                    fruitless = 0
+            while not self._closing.value:
+                if waiting.wait(PATIENCE if any(overflow.values()) else self._patience):
                     started = time.perf_counter()
                     for port, box in boxes:
                         message = box.get()
@@ -212,10 +220,10 @@ class Threads:
                                 self._tell()
                     self._flush(overflow)
                     self.busy[number] += time.perf_counter() - started
-                self._flush(overflow)
-                fruitless += 1
-                if fruitless > LONG:  # others work, or nobody takes the results
-                    time.sleep(2 * PATIENCE)
+                elif any(overflow.values()):
+                    self._flush(overflow)
+                elif not self._rest(number, waiting):
+                    return
         except _Closed:
             return
         except BaseException as error:
@@ -227,6 +235,7 @@ class Threads:
         for target, late in overflow.items():
             while late and self._boxes[target].put(late[0]):
                 late.popleft()
+                self._call(target[0])
 
 
 class _Closed(Exception):
@@ -234,6 +243,10 @@ class _Closed(Exception):
 
 
 _NEIGHBOUR: dict[Port, tuple[int, Port]] = {"left": (-1, "right"), "right": (1, "left")}
+
+
+def cores_allowed() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def neighbouring_cores(workers: int) -> list[set[int] | None]:
