@@ -10,10 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .errors import ArgumentError, DataError, SchemaError
-from .window import NANOSECONDS_PER_TICK, time_unit
-
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+from .errors import ArgumentError, SchemaError
 
 
 def as_schema(data: Any, argument: str) -> pa.Schema:
@@ -66,8 +63,6 @@ def as_table(data: Any, argument: str) -> pa.Table:
 
 def conform(table: pa.Table, schema: pa.Schema, argument: str) -> pa.Table:
     """The table with exactly the columns of `schema`; only the encoding of text may differ and is brought in line."""
-    if table.schema.equals(schema) and all(field.nullable for field in schema):
-        return table
     given, wanted = table.column_names, schema.names
     if given != wanted:
         missing, extra = sorted(set(wanted) - set(given)), sorted(set(given) - set(wanted))
@@ -174,29 +169,11 @@ def contiguous(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def read_time(column: pa.Array, unit: str, where: str) -> npt.NDArray[np.int64]:
-    """A time column as int64 ticks of `unit`; DataError for NULLs and for what does not fit."""
-    if column.null_count:
-        row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
-        raise DataError(f"{where} is NULL in row {row} of the batch; a tuple without a timestamp belongs to no window")
-    own = time_unit(column.type)
-    if pa.types.is_uint64(column.type):
-        ticks = np.asarray(column)
-        if len(ticks) and int(ticks.max()) >= INT64_MAX:
-            raise DataError(f"{where} holds {int(ticks.max())}; the largest that will do is 2**63 - 2")
-        return ticks.astype(np.int64)
-    if not pa.types.is_integer(column.type):
-        column = column.view(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
-    ticks = np.asarray(column).astype(np.int64, copy=False)
-    if len(ticks) and (int(ticks.max()) == INT64_MAX or int(ticks.min()) == INT64_MIN):
-        raise DataError(f"{where} holds the first or the last number of 64 bits, which no window can reach beyond")
-    if own == unit or own == "int" or unit == "int":
-        return ticks
-    factor = NANOSECONDS_PER_TICK[own] // NANOSECONDS_PER_TICK[unit]  # type: ignore[index]
-    edge = INT64_MAX // factor
-    if len(ticks) and (int(ticks.max()) > edge or int(ticks.min()) < -edge):
-        raise DataError(f"{where} holds a timestamp that does not fit into 64 bits of {unit}")
-    return ticks * np.int64(factor)
+def raw_values(column: pa.Array, dtype: Any) -> npt.NDArray[Any]:
+    """The value buffer of an array whose values are as wide as those of `dtype`; what lies under NULL is arbitrary."""
+    if not len(column):
+        return np.empty(0, dtype)
+    return np.frombuffer(column.buffers()[1], dtype)[column.offset : column.offset + len(column)]
 
 
 def result_schema(left: pa.Schema, right: pa.Schema, how: str) -> pa.Schema:

@@ -27,7 +27,6 @@ from .arrow import (
     conform,
     contiguous,
     is_text,
-    read_time,
     restored,
     result_schema,
     takeable,
@@ -62,6 +61,7 @@ from .predicate.slots import SlotValues
 from .predicate.vector import Frame
 from .store import Window
 from .store.batch import Decide
+from .times import read_time
 from .topology import Pairs, Topology, Unmet
 from .topology.cell import CellJoin
 from .topology.over_nodes import HandshakeJoin, LowLatencyHandshakeJoin, MakeWindow, SplitJoin
@@ -139,6 +139,7 @@ class WindowJoin:
             side: [field.name for field in schemas[side] if (side, field.name) in read and is_text(field.type)]
             for side in SIDES
         }
+        self._may_be_null = {side: all(field.nullable for field in schemas[side]) for side in SIDES}
         self._schema = result_schema(schemas["left"], schemas["right"], how)
         self._nothing: pa.Table | None = None
         """What an empty poll has returned."""
@@ -331,18 +332,19 @@ class WindowJoin:
                 f"{self.options.max_pending}; the batch was not taken: poll() and push it again until it is"
             )
         payload = self._payload[side]
-        table = conform(as_table(batch, argument), payload.schema, argument)
+        table = as_table(batch, argument)
+        if not (self._may_be_null[side] and table.schema.equals(payload.schema)):
+            table = conform(table, payload.schema, argument)
         if not table.num_rows:
             return
         payload.check(table, argument)
         time = self._time_of(side, table, argument)
         slots = self._slots(side, table, argument)
-        live = np.ones(table.num_rows, np.bool_) if slots.live is None else slots.live
-        late = None
+        live, late = slots.live, None
         on_time = None if time is None else self._progress.on_time(side, time)
         if time is not None and on_time is not None:  # late rows take no part and are not kept here
             late, table = _rows_where(table, ~on_time), _rows_where(table, on_time)
-            time, live = time[on_time], live[on_time]
+            time, live = time[on_time], None if live is None else live[on_time]
             slots.columns = [slot[on_time] for slot in slots.columns]
         arrival = Arrival(np.arange(payload.end, payload.end + table.num_rows), time, live, slots.columns)
         # Nothing has changed so far: a batch that breaks a rule leaves the join as it was.

@@ -145,6 +145,11 @@ class _Segments:
             self._addresses = None
         return self._arrays[segment - self.first]
 
+    def address(self, segment: int, make: Callable[[], Array | None]) -> int:
+        """Where this array lies in memory."""
+        self.of(segment, make)
+        return self._places[segment - self.first]
+
     @property
     def end(self) -> int:
         """The first segment that is not there yet."""
@@ -319,6 +324,10 @@ class _Records:
     def append(self, row: int, table: pa.Table) -> None:
         if not self.columns:
             return
+        columns = [table.column(name) for name in self.columns]
+        if all(column.num_chunks == 1 for column in columns):
+            self._append(row, [column.chunk(0) for column in columns])
+            return
         for batch in table.select(list(self.columns)).to_batches():
             if batch.num_rows:
                 self._append(row, batch.columns)
@@ -329,12 +338,14 @@ class _Records:
         values = [field.values(row, chunk) for field, chunk in zip(fields, chunks, strict=True)]
         sources = np.array([address for address, _ in values], np.int64)
         for segment, offset, done, length in _pieces(row, len(chunks[0])):
-            records = self._segments.of(segment, lambda: self._segments.fresh(SEGMENT * self._width))
-            assert records is not None
-            target = records.ctypes.data + offset * self._width
-            scatter_records(target, self._width, length, sources + done * self._widths, self._offsets, self._widths)
+            target = self._segments.address(segment, self._fresh) + offset * self._width
+            here = sources + done * self._widths if done else sources
+            scatter_records(target, self._width, length, here, self._offsets, self._widths)
         for field, chunk in zip(fields, chunks, strict=True):
             field.mark_nulls(row, chunk)
+
+    def _fresh(self) -> Array:
+        return self._segments.fresh(SEGMENT * self._width)
 
     def release(self, segment: int) -> None:
         self._segments.release(segment)

@@ -28,11 +28,12 @@ LARGEST_STEP = 1 << 17
 
 @dataclass(slots=True)
 class Arrival:
-    """Accepted (not late) tuples of one side. `time` is None without a time column; `live` says which can match."""
+    """Accepted (not late) tuples of one side. `time` is None without a time column; `live` says which can match (None:
+    all)."""
 
     row: Rows
     time: Rows | None
-    live: npt.NDArray[np.bool_]
+    live: npt.NDArray[np.bool_] | None
     slots: list[Array]
 
 
@@ -50,6 +51,8 @@ class Step:
 
 def joined(seen: list[tuple[Rows, Rows]]) -> tuple[Rows, Rows]:
     """Several pieces of (coordinates, rows) as one."""
+    if len(seen) == 1:
+        return seen[0]
     return np.concatenate([piece[0] for piece in seen]), np.concatenate([piece[1] for piece in seen])
 
 
@@ -93,7 +96,8 @@ class AsFound:
         time, row, live, slots = arrival.time, arrival.row, arrival.live, arrival.slots
         if not _is_sorted(time):
             order = np.argsort(time, kind="stable")  # neighbours in time share blocks, which a probe can then skip
-            time, row, live, slots = time[order], row[order], live[order], [slot[order] for slot in slots]
+            time, row, slots = time[order], row[order], [slot[order] for slot in slots]
+            live = None if live is None else live[order]
         low, high = reach(time, 1 - self._size[other(side)], self._size[side])
         return Step({side: _live(Batch(row, time, low, high, slots), live)}, {side: (time, row)})
 
@@ -123,12 +127,13 @@ class InOrder:
         self._next_time: int | None = None
 
     def push(self, side: Side, arrival: Arrival) -> list[Step]:
+        live = np.ones(len(arrival.row), np.bool_) if arrival.live is None else arrival.live
         if arrival.time is None:
             position, (low, high) = self._order.arrive(side, len(arrival.row))
-            columns = {side: [arrival.row, arrival.live, position, low, high, *arrival.slots]}
+            columns = {side: [arrival.row, live, position, low, high, *arrival.slots]}
             starts = range(0, len(position), LARGEST_STEP)
             return [_step(columns, {side: slice(start, start + LARGEST_STEP)}) for start in starts]
-        self._waiting[side].push([arrival.time, arrival.row, arrival.live, *arrival.slots])
+        self._waiting[side].push([arrival.time, arrival.row, live, *arrival.slots])
         bound = self._progress.watermark
         if bound is None or bound == self._next_time:
             return []
@@ -188,5 +193,5 @@ def _is_sorted(times):  # type: ignore[no-untyped-def]
     return True
 
 
-def _live(batch: Batch, live: npt.NDArray[np.bool_]) -> Batch:
-    return batch if live.all() else batch.take(np.flatnonzero(live))
+def _live(batch: Batch, live: npt.NDArray[np.bool_] | None) -> Batch:
+    return batch if live is None or live.all() else batch.take(np.flatnonzero(live))

@@ -17,13 +17,14 @@ import numpy.typing as npt
 import pyarrow as pa
 from amaranth.lib import data
 
-from ..arrow import as_table, check_names, contiguous, read_time, restored, result_schema, takeable
+from ..arrow import as_table, check_names, contiguous, restored, result_schema, takeable
 from ..errors import ArgumentError
 from ..options import choose, time_columns
 from ..predicate import Predicate, plan_for
 from ..predicate.expr import SIDES, Side
 from ..predicate.plan import Plan
 from ..predicate.vector import read_numbers
+from ..times import read_time
 from .compiled import Compiled, compiler
 from .design import Design, check_design
 from .drive import COUNTED, WATCH, Entry, Feeder, Run

@@ -16,9 +16,12 @@ from . import values
 NAN, INF, INT64_MIN = np.nan, np.inf, np.iinfo(np.int64).min
 
 
-def _converter(dtype: type) -> Callable[[Any], Any]:
+def _converter(type_: type) -> Callable[[Any], Any]:
+    dtype = np.dtype(type_)
+
     def convert(x: Any) -> Any:
-        return np.asarray(x).astype(dtype)[()]
+        array = np.asarray(x)
+        return array if array.ndim and array.dtype == dtype else array.astype(dtype)[()]
 
     return convert
 

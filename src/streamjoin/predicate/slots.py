@@ -55,6 +55,7 @@ class SideProgram:
         self.side = side
         self.slots = tuple(slots)
         self._filters, self._has_filters = Program(filters), bool(filters)
+        self._validity_of = {slot.validity: i for i, slot in enumerate(self.slots) if slot.validity is not None}
         self._numeric: list[int] = []
         exprs: list[Expr] = []
         for i, slot in enumerate(self.slots):
@@ -66,15 +67,14 @@ class SideProgram:
         self.columns = sorted({n.name for expr in read for n in walk(expr) if isinstance(n, Column)})
 
     def run(self, frame: Frame) -> SlotValues:
-        live = self._filters.true_rows(frame) if self._has_filters else np.ones(frame.length, np.bool_)
+        live = self._filters.true_rows(frame) if self._has_filters else None
         known = dict(zip(self._numeric, self._program.run(frame), strict=True))
         columns: list[Array] = []
         valids: dict[int, Mask | None] = {}
         long_text = False
         for i, slot in enumerate(self.slots):
-            if slot.encoding == VALIDITY:
-                of = next(k for k, other in enumerate(self.slots) if other.validity == i)
-                mask = valids[of]
+            if i in self._validity_of:
+                mask = valids[self._validity_of[i]]
                 columns.append(np.ones(frame.length, np.bool_) if mask is None else mask)
                 continue
             values, valid = self._encoded(slot, frame, known.get(i))
@@ -82,13 +82,13 @@ class SideProgram:
                 long_text = long_text or bool((values & LONG_TEXT).any())
             valids[i] = valid
             if slot.required and valid is not None:
-                live &= valid
+                live = valid if live is None else live & valid
             columns.append(values)
         # Numba would compile anew for arrays that are read-only or not aligned, as Arrow's may be.
         columns = [
             column if column.flags.carray else np.require(column, requirements=["C", "A", "W"]) for column in columns
         ]
-        return SlotValues(columns, None if live.all() else live, long_text)
+        return SlotValues(columns, None if live is None or live.all() else live, long_text)
 
     @staticmethod
     def _encoded(slot: Slot, frame: Frame, known: tuple[Array, Mask | None] | None) -> tuple[Array, Mask | None]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrow import decoded
+from ..arrow import decoded, raw_values
 from ..errors import DataError
 from . import ops_vector
 from .emit import Emitter, NotEmittable, Value, both_valid, dtype_of, limit_of
@@ -27,6 +27,14 @@ from .types import BOOLEAN, STRING, Type
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 _NAMESPACE = {name: getattr(ops_vector, name) for name in dir(ops_vector) if not name.startswith("_")}
+PLAIN = {
+    type_.id: type_.to_pandas_dtype()
+    for type_ in (
+        *(pa.type_for_alias(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)),
+        pa.float16(), pa.float32(), pa.float64(),
+    )
+}  # fmt: skip
+"""The numbers of Arrow that NumPy has as well, by the type's id."""
 _COMPARE = {
     "eq": pc.equal, "ne": pc.not_equal, "lt": pc.less, "le": pc.less_equal, "gt": pc.greater, "ge": pc.greater_equal,
 }  # fmt: skip
@@ -38,13 +46,15 @@ class Frame:
     def __init__(self, length: int, columns: Mapping[tuple[Side, str], pa.Array]) -> None:
         self.length = length
         self._columns = columns
-        self._numbers: dict[Column, tuple[Array, Mask | None]] = {}
+        self._numbers: dict[tuple[Side | None, str], tuple[Array, Mask | None]] = {}
 
     def numbers(self, column: Column) -> tuple[Array, Mask | None]:
         """A numeric column as values and validity; values under NULL are arbitrary."""
-        if column not in self._numbers:
-            self._numbers[column] = read_numbers(self.arrow(column), column.type)
-        return self._numbers[column]
+        name = column.side, column.name
+        known = self._numbers.get(name)
+        if known is None:
+            known = self._numbers[name] = read_numbers(self.arrow(column), column.type)
+        return known
 
     def arrow(self, column: Column) -> pa.Array:
         assert column.side is not None
@@ -104,6 +114,8 @@ def read_numbers(column: pa.Array, type_: Type) -> tuple[Array, Mask | None]:
         valid = np.asarray(column.is_valid())
     arrow = column.type
     dtype = dtype_of(type_)
+    if arrow.id in PLAIN:
+        return raw_values(column, PLAIN[arrow.id]).astype(dtype, copy=False), valid
     if pa.types.is_dictionary(arrow):
         column = decoded(column)
         arrow = column.type
@@ -119,7 +131,7 @@ def read_numbers(column: pa.Array, type_: Type) -> tuple[Array, Mask | None]:
         return low[column.offset : column.offset + len(column)], valid
     if pa.types.is_date64(arrow):
         column, arrow = column.cast(pa.date32()), pa.date32()
-    raw = _raw(column)
+    raw = raw_values(column, np.int32 if pa.types.is_date32(arrow) else np.int64)
     if pa.types.is_timestamp(arrow) or pa.types.is_duration(arrow):
         return _to_micros(raw, valid, arrow.unit), valid
     return raw.astype(dtype, copy=False), valid
@@ -135,15 +147,6 @@ def _to_micros(ticks: Array, valid: Mask | None, unit: str) -> Array:
     if len(present) and (int(present.max()) > edge or int(present.min()) < -edge):
         raise DataError(f"a timestamp of {int(np.abs(present).max())} {unit} does not fit into 64 bits of microseconds")
     return ticks * np.int64(factor)
-
-
-def _raw(column: pa.Array) -> Array:
-    """The value buffer of a fixed-width array."""
-    width = column.type.bit_width // 8
-    kind = "f" if pa.types.is_floating(column.type) else "u" if pa.types.is_unsigned_integer(column.type) else "i"
-    if len(column) == 0:
-        return np.empty(0, f"{kind}{width}")
-    return np.frombuffer(column.buffers()[1], f"{kind}{width}")[column.offset : column.offset + len(column)]
 
 
 class _FrameEmitter(Emitter):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..arrow import contiguous, read_time
+from ..arrow import contiguous
 from ..errors import DataError
 from ..options import Options
 from ..predicate.expr import Side
@@ -18,6 +18,7 @@ from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..predicate.slots import SlotValues
 from ..predicate.vector import Frame
+from ..times import read_time
 
 Routing = Literal["broadcast", "hash", "range", "auto"]
 """Every tuple probes on all workers and is stored by one; tuples with equal keys meet on one worker; a worker has a

@@ -13,7 +13,7 @@ from .batch import Batch, PairSink, Probing
 
 SMALLEST, LARGE, LARGEST = 1 << 11, 1 << 21, 1 << 22
 """Tuples of a subwindow. Beyond `LARGE` searching one costs more than searching two, until there are very many."""
-SMALLEST_SCANNED = 1 << 13
+SMALLEST_SCANNED = 1 << 14
 """Where all tuples are scanned, those that have expired are skipped, and one call for many costs less than two."""
 MOST_SUBWINDOWS = 16
 PER_WINDOW = 3

@@ -37,5 +37,5 @@ class ScanIndex(Subwindow):
         """Compare with all tuples, or with one of some parts, which have about equally many blocks."""
         blocks = -(-self.count // BLOCK)
         first, last = blocks * part // parts, blocks * (part + 1) // parts
-        ends = self._blocks[0][first:last], self._blocks[1][first:last]
+        ends = self._blocks if parts == 1 else (self._blocks[0][first:last], self._blocks[1][first:last])
         return self.scan(probing.mine(probing.batch), sink, first * BLOCK, min(last * BLOCK, self.count), ends)

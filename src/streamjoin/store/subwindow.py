@@ -138,13 +138,17 @@ class Subwindow:
         `blocks` are the lowest and highest coordinate of each block from `start` on, for skipping; None: look at all.
         """
         if stop <= start or not len(batch):
-            return
+            return iter(())
         if blocks is None:
             count = -(-(stop - start) // BLOCK)
             blocks = np.full(count, self.coordinate.lowest), np.full(count, self.coordinate.highest)
-        slots = [np.ascontiguousarray(slot[start:stop]) for slot in self.stored.tested(self.slots)]
-        own = (*slots, self.coordinate.slice(start, stop), *blocks, stop - start)
-        yield from self.run(self.stored.scan, batch, sink, own, (), np.zeros(2, np.int64), start)
+        slots, coordinate = self.stored.tested(self.slots), self.coordinate.array
+        if start or self._records is not None:
+            slots = [np.ascontiguousarray(slot[start:stop]) for slot in slots]
+        if start or coordinate is None:
+            coordinate = self.coordinate.slice(start, stop)
+        own = (*slots, coordinate, *blocks, stop - start)
+        return self.run(self.stored.scan, batch, sink, own, (), np.zeros(2, np.int64), start)
 
     def run(
         self, kernel: Kernel, batch: Batch, sink: PairSink, own: Sequence[Any], of_probes: Sequence[Any], state: Array,

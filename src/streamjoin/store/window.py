@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from ..predicate.expr import Side
@@ -88,7 +89,8 @@ class Window:
             self._chain.prepare()
 
     def prepare(self) -> None:
-        self._chain.prepare()
+        if not self._scans:
+            self._chain.prepare()
 
     def shares(self, batch: Batch, workers: int, parts: int = 1) -> list[Probing]:
         """The work of probing with a batch, cut into some parts for so many workers.
@@ -113,6 +115,11 @@ class Window:
         With several parts, only what lies in one of them: equally many tuples of each subwindow that is scanned, and
         of the others every n-th subwindow.
         """
+        if self._scans:
+            return chain.from_iterable(scan.probe(probing, sink, part, parts) for scan in self._chain.subwindows)  # type: ignore[call-arg]
+        return self._search(probing, sink, part, parts)
+
+    def _search(self, probing: Probing, sink: PairSink, part: int, parts: int) -> Iterator[int]:
         indexed = 0
         by_space: dict[KeySpace | None, list[OrderedIndex]] = {}
         for subwindow in self._chain.subwindows:

@@ -12,6 +12,7 @@ from ..predicate.cache import compiled
 from ..predicate.expr import SIDES, Side
 from ..store import Batch, PairSink, Probing, Window
 from ..store.batch import Decide, Rows
+from ..times import ends
 from .node import Block
 
 Report = Callable[[Rows, Rows], None]
@@ -35,10 +36,10 @@ class Ledger:
     def add(self, side: Side, batch: Batch) -> None:
         if not len(batch):
             return
-        lowest, above = int(batch.row.min()), int(batch.row.max()) + 1
+        lowest, highest = ends(batch.row)
         if self._first[side] == self._end[side]:  # nothing is known: begin where the batch does
             self._base[side] = self._first[side] = self._end[side] = lowest
-        first, end = min(self._first[side], lowest), max(self._end[side], above)
+        first, end = min(self._first[side], lowest), max(self._end[side], highest + 1)
         if first < self._base[side] or end - self._base[side] > self._known[side].shape[1]:
             self._move(side, first, end)
         _note(self._known[side], self._base[side], batch.row, batch.coordinate, batch.low, batch.high)
@@ -98,13 +99,15 @@ class StoredWindow:
         places = np.arange(self.tail, self.tail + len(batch))
         self._window.insert(Batch(batch.row, places, places, places, batch.slots))
         self.tail += len(batch)
-        self._blocks.append((int(batch.coordinate.max()), self.tail))
+        self._blocks.append((ends(batch.coordinate)[1], self.tail))
 
     def probe(self, block: Block, start: int, stop: int) -> None:
         batch: Batch = block.batch
         if stop <= start:
             return
-        low, high = np.full(len(batch), start), np.full(len(batch), stop)
+        low, high = np.empty(len(batch), np.int64), np.empty(len(batch), np.int64)
+        low.fill(start)
+        high.fill(stop)
         asking = Batch(batch.row, batch.coordinate, low, high, batch.slots)
         self._window.expect(asking)
         self._window.prepare()

@@ -43,6 +43,10 @@ SMALL = 1 << 20
 """Comparisons that take less time than waking the nodes' threads: the driver then runs the nodes itself."""
 
 
+VISITS = 8
+"""Visits of blocks between two tellings of what has expired: a few tuples are looked at in vain, which costs less."""
+
+
 class OverNodes:
     """A topology whose nodes run on `workers` threads. Its protocols bring any two tuples together once."""
 
@@ -59,6 +63,7 @@ class OverNodes:
         self._all_windows = [window for windows in self._stored for window in windows.values()]
         self._next: dict[Side, tuple[int, int]] = dict.fromkeys(SIDES, (0, 0))
         self._floor: dict[Side, int] = {}
+        self._visited = 0
         self._nodes = [self._node(number) for number in range(workers)]
         self._visits = [node for node in self._nodes if isinstance(node, Visited)]
         self._threads.drive(self._nodes)
@@ -84,15 +89,17 @@ class OverNodes:
     def step(self, batches: Mapping[Side, Batch], chores: Sequence[Callable[[], None]] = ()) -> Iterator[Pairs]:
         for chore in chores:
             chore()
-        for side, batch in batches.items():
-            self._ledger.add(side, batch)
         comparisons = sum(len(batch) * self.occupancy(other(side)) for side, batch in batches.items())
         if len(batches) == len(SIDES):
             comparisons += len(batches["left"]) * len(batches["right"])
         self._threads.alone = comparisons <= SMALL
-        self._feed_expiries()
+        self._visited = self._visited + 1 if self._threads.alone and self._visits else 0
+        if self._visited % VISITS == 0:
+            self._feed_expiries()
+        for side, batch in batches.items():
+            self._ledger.add(side, batch)
         blocks = self._blocks(batches)
-        if self._threads.alone and self._visits:
+        if self._visited:
             yield from self._run()
             for number, node in enumerate(self._visits):
                 with self._threads.at_work(number):
@@ -120,9 +127,7 @@ class OverNodes:
     def _new_block(self, side: Side, batch: Batch) -> Block:
         number, first = self._next[side]
         self._next[side] = number + 1, first + len(batch)
-        place = int(np.argmin(batch.coordinate))
-        earliest = int(batch.coordinate[place]), int(batch.row[place])
-        return Block(side, number, first, batch, number % self._workers, earliest)
+        return Block(side, number, first, batch, number % self._workers)
 
     def _feed(self, side: Side, message: Message) -> None:
         """Send a message in where tuples of this side enter: R at the left, S at the right; or to everybody."""
@@ -136,6 +141,8 @@ class OverNodes:
 
     def _feed_expiries(self) -> None:
         """Expiries of a side enter where the other side's tuples do: they come after all that may meet them."""
+        for side in self._floor:
+            self._ledger.forget(side, self.first_row(side))
         for side, floor in self._floor.items():
             self._feed("right" if side == "left" else "left", Message(Kind.EXPIRY, side=side, floor=floor))
         self._floor = {}
@@ -147,9 +154,8 @@ class OverNodes:
         return []
 
     def expire(self, side: Side, floor: int) -> None:
-        """Told to the nodes with the next tuples."""
+        """Told to the nodes with the next tuples, or the next but a few."""
         self._floor[side] = floor
-        self._ledger.forget(side, self.first_row(side))
 
     def occupancy(self, side: Side) -> int:
         return sum(windows[side].count for windows in self._stored)
@@ -210,6 +216,12 @@ class HandshakeJoin(OverNodes):
     def _node(self, number: int) -> Node:
         self._chain.append(HandshakeNode(number, self._workers, self._windows(number), self._board))
         return self._chain[-1]
+
+    def _new_block(self, side: Side, batch: Batch) -> Block:
+        block = super()._new_block(side, batch)
+        place = int(np.argmin(batch.coordinate))
+        block.earliest = int(batch.coordinate[place]), int(batch.row[place])
+        return block
 
     def unmet(self) -> list[Unmet]:
         """Tuples of R have met all of S but those further right, tuples of S all of R but those further left: one bound
