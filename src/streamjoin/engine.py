@@ -202,11 +202,11 @@ class WindowJoin:
         if not len(left) and self._nothing is not None:
             return self._marked(self._nothing)
         try:
-            takes = [partial(self._payload["left"].take, left)]
+            takes = [partial(self._payload["left"].arrays, left)]
             if len(self._schema) > len(self._payload["left"].schema):
-                takes.append(partial(self._payload["right"].take, right))
+                takes.append(partial(self._payload["right"].arrays, right))
             taken = self._crew.run(takes) if len(left) > FEW_ROWS else [take() for take in takes]
-            columns = [column for table in taken for column in table.columns]
+            columns = [column for arrays in taken for column in arrays]
         except pa.ArrowException as error:
             raise DataError(f"poll: {len(left)} results cannot be put into one table: {error}") from None
         table = pa.Table.from_arrays(columns, schema=self._schema)

@@ -80,8 +80,9 @@ def _copy_bytes(typing: Any, source: Any, target: Any, place: Any, count: Any) -
 
 
 @compiled
-def gather_records(addresses, first_segment, width, nowhere, rows, start, stop, offsets, widths, outs):
-    """Take records of `width` bytes apart: the values at `offsets` of rows[start:stop] go to the columns at `outs`.
+def gather_records(addresses, first_segment, width, nowhere, rows, start, stop, columns):
+    """Take records of `width` bytes apart. Each column is given as where its values lie in a record, how wide they are,
+    and the address that those of rows[start:stop] go to.
 
     A record is a few neighbouring cache lines, so a row costs one access to far memory however many columns it has.
     `nowhere` is the address of a record for rows that are not there.
@@ -103,8 +104,9 @@ def gather_records(addresses, first_segment, width, nowhere, rows, start, stop, 
             continue
         other = BLOCK - mine
         count = min(BLOCK, stop - before)
-        for c in range(len(outs)):
-            offset, size, out = offsets[c], widths[c], outs[c] + before * widths[c]
+        for c in range(len(columns)):
+            offset, size = columns[c, 0], columns[c, 1]
+            out = columns[c, 2] + before * size
             if size == 8:
                 for i in range(count):
                     _move64(record[other + i] + offset, out + i * 8)

@@ -31,6 +31,7 @@ from .gather import (
     text_places,
 )
 from .growing import GrowingArray
+from .times import ends
 
 Rows = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
@@ -52,7 +53,7 @@ class Payload:
     """Rows [first, end) of a stream. `run_all` runs the tasks of a gathering, in parallel or one after another."""
 
     def __init__(self, schema: pa.Schema, run_all: RunAll) -> None:
-        self.schema = schema
+        self.schema, self._names = schema, schema.names
         self._run_all = run_all
         kept = {field.name: width for field in schema if (width := _width(field.type)) is not None}
         self._records = _Records({name: (schema.field(name).type, width) for name, width in kept.items()})
@@ -92,19 +93,24 @@ class Payload:
 
     def take(self, rows: Rows, columns: list[str] | None = None) -> pa.Table:
         """The given rows, in the given order; row number -1 gives NULLs."""
+        names = self._names if columns is None else columns
+        schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in names])
+        return pa.Table.from_arrays(self.arrays(rows, names), schema=schema)
+
+    def arrays(self, rows: Rows, columns: list[str] | None = None) -> list[pa.Array | pa.ChunkedArray]:
+        """The same, column by column."""
         self.settle()
-        if len(rows) and int(rows.min()) < self.first and bool(((rows >= 0) & (rows < self.first)).any()):
+        earliest, _ = ends(rows)
+        if earliest < self.first and bool(((rows >= 0) & (rows < self.first)).any()):
             raise IndexError(f"rows below {self.first} have been released")
-        names = self.schema.names if columns is None else columns
-        arrays: dict[str, Any] = self._records.take(
-            rows, [n for n in names if n in self._records.columns], self._run_all
-        )
-        others = [name for name in names if name not in arrays]
+        names = self._names if columns is None else columns
+        kept = [name for name in names if name in self._records.columns]
+        taken = dict(zip(kept, self._records.take(rows, kept, earliest < 0, self._run_all), strict=True))
+        others = [name for name in names if name not in taken]
         if others:
             table = self._others.take(rows, others)
-            arrays |= {name: table.column(name) for name in others}
-        schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in names])
-        return pa.Table.from_arrays([arrays[name] for name in names], schema=schema)
+            taken |= {name: table.column(name) for name in others}
+        return [taken[name] for name in names]
 
 
 # -- columns in records --------------------------------------------------------------------------------------------
@@ -263,7 +269,7 @@ class _Field:
         self._used = {number: used for number, used in self._used.items() if number >= segment}
 
     def array(
-        self, rows: Rows, values: Array, absent: bool, spans: Spans, run_all: RunAll
+        self, rows: Rows, values: pa.Buffer, absent: bool, spans: Spans, run_all: RunAll
     ) -> pa.Array | pa.ChunkedArray:
         """The gathered values as an Arrow array; `absent`: some rows are not there."""
         valid = None
@@ -271,8 +277,8 @@ class _Field:
             valid = np.empty(len(rows), np.uint8)
             gather_validity(self.validity.addresses, self.validity.first, rows, valid)
         if self.is_text:
-            return self._texts(rows, values.view(np.uint64).reshape(-1), valid, spans, run_all)
-        content = _bitmap(values) if self.is_boolean else pa.py_buffer(values)
+            return self._texts(rows, np.frombuffer(values, np.uint64), valid, spans, run_all)
+        content = _bitmap(np.frombuffer(values, np.uint8)) if self.is_boolean else values
         return pa.Array.from_buffers(self.type, len(rows), [None if valid is None else _bitmap(valid), content])
 
     def _texts(
@@ -280,7 +286,7 @@ class _Field:
     ) -> pa.Array | pa.ChunkedArray:
         places = np.empty(len(rows) + 1, np.int64)
         text_places(words, places)
-        out = _buffer(int(places[-1]))
+        out = np.frombuffer(_buffer(int(places[-1])), np.uint8)
         table, first = self.bytes.addresses, self.bytes.first
         run_all([partial(copy_texts, table, first, rows, words, places, *span, out) for span in spans])
         cuts = [0]
@@ -295,11 +301,10 @@ class _Field:
         return chunks[0] if len(chunks) == 1 else pa.chunked_array(chunks, self.type)
 
 
-def _buffer(size: int) -> Array:
-    """Bytes for a result; large ones from Arrow's memory pool, which keeps what earlier results have given back."""
-    if size <= SMALL_BUFFER:
-        return np.empty(size, np.uint8)
-    return np.frombuffer(pa.allocate_buffer(size), np.uint8)
+def _buffer(size: int) -> pa.Buffer:
+    """Bytes for a result, from Arrow's memory pool, which keeps what earlier results have given back; small ones from
+    Python's, which is quicker."""
+    return pa.py_buffer(bytearray(size)) if size <= SMALL_BUFFER else pa.allocate_buffer(size)
 
 
 def _bitmap(flags: Array) -> pa.Buffer:
@@ -319,7 +324,7 @@ class _Records:
         self._offsets = np.array([field.offset for field in self.columns.values()], np.int64)
         self._widths = np.array([field.width for field in self.columns.values()], np.int64)
         self._segments = _Segments()
-        self._nowhere = np.zeros(max(self._width, 1), np.uint8)
+        self._nowhere = pa.py_buffer(bytes(max(self._width, 1)))
 
     def append(self, row: int, table: pa.Table) -> None:
         if not self.columns:
@@ -352,20 +357,20 @@ class _Records:
         for field in self.columns.values():
             field.release(segment)
 
-    def take(self, rows: Rows, names: list[str], run_all: RunAll) -> dict[str, pa.Array | pa.ChunkedArray]:
+    def take(self, rows: Rows, names: list[str], absent: bool, run_all: RunAll) -> list[pa.Array | pa.ChunkedArray]:
+        """These columns of some rows; `absent`: some of them are not there."""
         if not names:
-            return {}
+            return []
         fields = [self.columns[name] for name in names]
-        outs = [_buffer(len(rows) * field.width).reshape(-1, field.width) for field in fields]
-        columns = [np.array(numbers, np.int64) for numbers in zip(
-            *((f.offset, f.width, out.ctypes.data) for f, out in zip(fields, outs, strict=True)), strict=True
-        )]  # fmt: skip
+        outs = [_buffer(len(rows) * field.width) for field in fields]
+        columns = np.array(
+            [(field.offset, field.width, out.address) for field, out in zip(fields, outs, strict=True)], np.int64
+        )
         spans = [(start, min(start + PIECE, len(rows))) for start in range(0, len(rows), PIECE)]
-        table, first, nowhere = self._segments.addresses, self._segments.first, self._nowhere.ctypes.data
-        run_all([partial(gather_records, table, first, self._width, nowhere, rows, *span, *columns) for span in spans])
-        absent = bool(len(rows)) and int(rows.min()) < 0
-        arrays = (field.array(rows, out, absent, spans, run_all) for field, out in zip(fields, outs, strict=True))
-        return dict(zip(names, arrays, strict=True))
+        table, first = self._segments.addresses, self._segments.first
+        places = table, first, self._width, self._nowhere.address, rows
+        run_all([partial(gather_records, *places, *span, columns) for span in spans])
+        return [field.array(rows, out, absent, spans, run_all) for field, out in zip(fields, outs, strict=True)]
 
 
 def _check_lengths(where: str, column: pa.ChunkedArray) -> None:

@@ -42,7 +42,12 @@ def runnable() -> list:
     pairs = [
         (case, engine)
         for (number, case), (turn, engine) in product(enumerate(CASES), enumerate(ENGINES))
-        if (TORTURE or case.is_about_streams or turn == 0 or (number - turn) % (3 if engine.algorithm == "three-step" else 8) == 0)
+        if (
+            TORTURE
+            or case.is_about_streams
+            or turn == 0
+            or (number - turn) % (3 if engine.algorithm == "three-step" else 8) == 0
+        )
         and engine.can_run(plans[number])
     ]
     return [pytest.param(case, engine, id=f"{case}-{engine}") for case, engine in pairs]

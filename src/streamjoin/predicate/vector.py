@@ -269,6 +269,8 @@ def _full(values: Any, length: int, dtype: str) -> Array:
 
 
 def _mask(valid: Any, length: int) -> Mask | None:
+    if valid is np.True_:
+        return None
     array = np.asarray(valid)
     if array.ndim == 0:
         return None if array else np.zeros(length, np.bool_)
