@@ -325,7 +325,8 @@ def latency(
         while pushed < len(due_batches):
             ready = int(np.searchsorted(due_batches, now := time.perf_counter() - started, side="right"))
             if ready == pushed:
-                time.sleep(max(due_batches[pushed] - now - AWAKE, 0.0))
+                if (rest := due_batches[pushed] - now - AWAKE) > 0:
+                    time.sleep(rest)
                 continue
             if now >= full:
                 measured.behind = max(measured.behind, now - float(due_batches[pushed]))
