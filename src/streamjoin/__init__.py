@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .errors import (
         StreamJoinError as StreamJoinError,
     )
+    from .merge import ScaleGate as ScaleGate
     from .predicate.columns import col as col
     from .predicate.columns import lit as lit
     from .predicate.columns import when as when
@@ -41,14 +42,14 @@ if TYPE_CHECKING:
 _HOME = {
     "WindowJoin": "engine", "join": "engine", "explain": "predicate.explain",
     "col": "predicate.columns", "lit": "predicate.columns", "when": "predicate.columns",
-    "TimeWindow": "window", "CountWindow": "window",
+    "TimeWindow": "window", "CountWindow": "window", "ScaleGate": "merge",
     "ArgumentError": "errors", "BackPressure": "errors", "DataError": "errors",
     "PredicateError": "errors", "SchemaError": "errors", "StateError": "errors", "StreamJoinError": "errors",
 }  # fmt: skip
 
 __all__ = [
-    "ArgumentError", "BackPressure", "CountWindow", "DataError", "PredicateError", "SchemaError", "StateError",
-    "StreamJoinError", "TimeWindow", "WindowJoin", "col", "explain", "join", "lit", "when",
+    "ArgumentError", "BackPressure", "CountWindow", "DataError", "PredicateError", "ScaleGate", "SchemaError",
+    "StateError", "StreamJoinError", "TimeWindow", "WindowJoin", "col", "explain", "join", "lit", "when",
 ]  # fmt: skip
 
 
