@@ -173,7 +173,8 @@ def raw_values(column: pa.Array, dtype: Any) -> npt.NDArray[Any]:
     """The value buffer of an array whose values are as wide as those of `dtype`; what lies under NULL is arbitrary."""
     if not len(column):
         return np.empty(0, dtype)
-    return np.frombuffer(column.buffers()[1], dtype)[column.offset : column.offset + len(column)]
+    width = np.dtype(dtype).itemsize
+    return np.frombuffer(column.buffers()[1], dtype, len(column), column.offset * width)
 
 
 def result_schema(left: pa.Schema, right: pa.Schema, how: str) -> pa.Schema:

@@ -24,7 +24,7 @@ from streamjoin.predicate.kernels import scan_kernel
 from streamjoin.predicate.lower import lower
 from streamjoin.predicate.plan import make_plan
 from streamjoin.predicate.types import from_arrow
-from streamjoin.predicate.vector import Frame, Program
+from streamjoin.predicate.vector import Frame, Program, read_numbers
 
 NAN, INF = math.nan, math.inf
 DAY = 86_400_000_000
@@ -274,3 +274,35 @@ def test_compiled_pairs_agree_with_rows(number: int) -> None:
 @pytest.mark.parametrize("on", PREDICATES, ids=map(str, PREDICATES))
 def test_columns_agree_on_the_fixed_list(on: Any) -> None:
     check_columns(on)
+
+
+LAYOUTS = [
+    *(pa.type_for_alias(name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")),
+    pa.float16(), pa.float32(), pa.float64(), pa.bool_(), pa.date32(), pa.date64(), pa.decimal128(18, 2),
+    *(pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("type_", LAYOUTS, ids=str)
+def test_numbers_are_the_same_in_every_layout(type_: pa.DataType) -> None:
+    """Coded by a dictionary, cut out of a longer array, without a row."""
+    whole = pa.int64() if pa.types.is_timestamp(type_) or type_ == pa.date64() else pa.int32()
+    plain = pa.array([0, 86_400_000 if type_ == pa.date64() else 1, None, 0], whole).cast(type_)
+    if pa.types.is_integer(type_) or pa.types.is_floating(type_):
+        plain = pa.concat_arrays([plain, pa.array([100, 17], pa.int64()).cast(type_)])
+    rows = len(plain)
+    coded = pa.DictionaryArray.from_arrays(pa.array(range(rows), pa.int8()), plain)
+    longer = pa.concat_arrays([plain.slice(1, 2), plain, plain]).slice(2, rows)
+    kind = from_arrow(type_)
+    assert kind is not None
+    values, valid = read_numbers(plain, kind)
+    assert valid is not None
+    assert valid.tolist() == [value is not None for value in plain.to_pylist()]
+    for layout in (coded, longer):
+        same, also_valid = read_numbers(layout, kind)
+        assert also_valid is not None
+        assert also_valid.tolist() == valid.tolist()
+        assert same.dtype == values.dtype
+        assert same[valid].tolist() == values[valid].tolist()
+    for layout in (coded, plain):
+        assert len(read_numbers(layout.slice(0, 0), kind)[0]) == 0

@@ -109,16 +109,11 @@ def plain_text(column: pa.Array) -> pa.Array:
 
 def read_numbers(column: pa.Array, type_: Type) -> tuple[Array, Mask | None]:
     """An Arrow array as a NumPy array of the type's own width, without a copy where the layouts agree."""
-    valid: Mask | None = None
-    if column.null_count:
-        valid = np.asarray(column.is_valid())
-    arrow = column.type
-    dtype = dtype_of(type_)
+    column = decoded(column)  # first: a dictionary's own values may be NULL
+    valid = np.asarray(column.is_valid()) if column.null_count else None
+    arrow, dtype = column.type, dtype_of(type_)
     if arrow.id in PLAIN:
         return raw_values(column, PLAIN[arrow.id]).astype(dtype, copy=False), valid
-    if pa.types.is_dictionary(arrow):
-        column = decoded(column)
-        arrow = column.type
     if pa.types.is_null(arrow):
         return np.zeros(len(column), dtype), np.zeros(len(column), np.bool_)
     if pa.types.is_boolean(arrow):

@@ -39,7 +39,7 @@ class Window:
         self._make_words = {"bi-sort": self._bi_sort, "rap-table": self._rap_table, "wib-tree": self._wib_tree}
         self._advice: Advice | None = None
         self._switches = -1
-        self._scans = not self._keys.usable or index == "scan"
+        self._scans = index == "scan" or (index != "hash" and not self._keys.usable)
         """Whether nothing will be searched, and so nothing needs to be known of keys."""
         self._chain = Chain(self._create, LARGEST_SCAN if self._scans else LARGEST, self._scans)
 

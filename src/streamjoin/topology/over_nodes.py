@@ -94,10 +94,13 @@ class OverNodes:
             comparisons += len(batches["left"]) * len(batches["right"])
         self._threads.alone = comparisons <= SMALL
         self._visited = self._visited + 1 if self._threads.alone and self._visits else 0
-        if self._visited % VISITS == 0:
-            self._feed_expiries()
+        telling = self._visited % VISITS == 0
+        for side in self._floor if telling else ():
+            self._ledger.forget(side, self.first_row(side))
         for side, batch in batches.items():
             self._ledger.add(side, batch)
+        if telling:  # from here on nodes may be at work, and read the ledger
+            self._feed_expiries()
         blocks = self._blocks(batches)
         if self._visited:
             yield from self._run()
@@ -141,8 +144,6 @@ class OverNodes:
 
     def _feed_expiries(self) -> None:
         """Expiries of a side enter where the other side's tuples do: they come after all that may meet them."""
-        for side in self._floor:
-            self._ledger.forget(side, self.first_row(side))
         for side, floor in self._floor.items():
             self._feed("right" if side == "left" else "left", Message(Kind.EXPIRY, side=side, floor=floor))
         self._floor = {}

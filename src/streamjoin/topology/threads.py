@@ -89,10 +89,10 @@ class Threads:
         except Empty:
             with self._changing:
                 if not self._running:
+                    self._resting[number] = False  # before another thread can take this one's place
                     self._alive.pop(number, None)
                     return False
-        finally:
-            self._resting[number] = False
+        self._resting[number] = False
         return True
 
     def report(self, node: int, left: Rows, right: Rows) -> None:
@@ -114,7 +114,8 @@ class Threads:
             self._news.put(None)
 
     def feed(self, node: int, port: Port, message: Message) -> None:
-        """Called by the driver between runs; so few that they fit."""
+        """Called by the driver between runs; so few that they fit. The node may set to work at once, so whatever it
+        reads must be ready."""
         if self.alone:
             self._fed.append((node, port, message))
             return
