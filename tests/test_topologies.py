@@ -225,6 +225,27 @@ def test_a_join_dropped_half_way_through_a_step_is_collected(algorithm: str) -> 
     assert node_threads() == 0
 
 
+@pytest.mark.parametrize("algorithm", ["panjoin", "celljoin"])
+def test_a_dropped_join_takes_its_threads_along(algorithm: str) -> None:
+    """Without the help of Python's garbage collector."""
+    before = set(threading.enumerate())
+    table = pa.table({"k": np.arange(5000)})
+    join = sj.WindowJoin(table.schema, table.schema, on="l.k = r.k", window=3000, algorithm=algorithm, workers=4)
+    gc.disable()
+    try:
+        join.push_left(table)
+        join.push_right(table)
+        assert join.poll().num_rows
+        assert set(threading.enumerate()) > before
+        del join
+        deadline = time.monotonic() + 20
+        while set(threading.enumerate()) - before and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not set(threading.enumerate()) - before
+    finally:
+        gc.enable()
+
+
 @pytest.mark.parametrize("algorithm", NODES)
 def test_an_error_on_a_thread_reaches_the_caller(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: Ledger, left: object, right: object) -> None:

@@ -16,6 +16,7 @@ from datetime import timedelta
 from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
+from weakref import finalize
 
 import numpy as np
 import numpy.typing as npt
@@ -71,7 +72,8 @@ from .topology.three_step import ThreeStep
 from .window import Duration, TimeWindow
 from .window import Window as WindowSize
 
-RELEASE_ROWS = 1 << 16
+RELEASE_ROWS = 1 << 14
+"""Rows by which a payload grows before it is looked at what of it can go."""
 FEW_ROWS = 1 << 12
 """Results that are gathered before another thread would be awake."""
 _WHY = {
@@ -157,6 +159,7 @@ class WindowJoin:
         """Everything that holds tuples, empty."""
         options = self.options
         self._crew = Crew(1 if options.algorithm == "three-step" else options.workers)
+        finalize(self, self._crew.abandon).atexit = False  # a join that is dropped leaves no threads behind
         self._payload: dict[Side, Payload] = {side: Payload(schemas[side], self._crew.run) for side in SIDES}
         self._progress = Progress(options.lateness)
         self._push_order = PushOrder()

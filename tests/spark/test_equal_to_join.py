@@ -253,6 +253,9 @@ def test_wrong_arguments(spark: Any, tmp_path: Path) -> None:
         (dict(how="sideways"), sj.ArgumentError, r"how: 'sideways'"),
         (dict(late="often"), sj.ArgumentError, "late"),
         (dict(index="card"), sj.ArgumentError, "index"),
+        (dict(order="sorted"), sj.ArgumentError, "order: stream_join has no such argument; .*sort them where"),
+        (dict(workers=2), sj.ArgumentError, "workers: .*give partitions"),
+        (dict(bogus=1), TypeError, "bogus"),
     ]:
         with pytest.raises(kind, match=f"(?s){says}"):
             stream_join(table, table, **{**good, **wrong})

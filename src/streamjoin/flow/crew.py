@@ -57,6 +57,11 @@ class Crew:
         if self._pool is not None:
             self._pool.shutdown(wait=True)
 
+    def abandon(self) -> None:
+        """The same without waiting, for whoever is gone before it is done."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
+
 
 class Shared:
     """A list of tasks that threads take the next one from until none is left."""

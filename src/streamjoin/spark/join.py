@@ -42,6 +42,15 @@ _TIME_ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_a
 """Timestamps travel in UTC, whatever the session's time zone is; older versions of PySpark need not be told."""
 
 
+NOT_ON_SPARK = {
+    "algorithm": "Spark's tasks share the work, and routing says how",
+    "workers": "give partitions, the number of Spark's tasks",
+    "order": "rows of a streaming query have none; sort them where they are read",
+    **dict.fromkeys(("max_pending", "max_batch", "max_wait"), "the sources' options say how large a micro-batch is"),
+}
+"""Arguments of `WindowJoin` that Spark decides on, and what to do instead."""
+
+
 def stream_join(
     left: Any,
     right: Any,
@@ -58,6 +67,7 @@ def stream_join(
     late: Late = "drop",
     name: str = "streamjoin",
     cache_dir: str | None = None,
+    **others: Any,
 ) -> Any:
     """Join two DataFrames, both streaming or both not, within windows.
 
@@ -69,6 +79,10 @@ def stream_join(
     default. `cache_dir` is where executors keep files that make up for restarted Python processes; by default
     where Spark keeps its own.
     """
+    for other in others:
+        if other in NOT_ON_SPARK:
+            raise ArgumentError(f"{other}: stream_join has no such argument; {NOT_ON_SPARK[other]}")
+        raise TypeError(f"stream_join() got an unexpected keyword argument {other!r}")
     if not isinstance(name, str) or not name:
         raise ArgumentError(f"name: {name!r} will not do; give a text")
     spec = plan_join(
