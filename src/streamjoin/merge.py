@@ -17,7 +17,7 @@ from .store.batch import Rows
 from .times import read_time
 from .window import time_unit
 
-CAPACITY, MOST_SOURCES = 1 << 12, 1 << 12
+CAPACITY, MOST_SOURCES = 1 << 12, 1 << 10
 """Rows of a source that the gate holds, beyond which they wait before it; and how many sources there may be."""
 
 
@@ -66,7 +66,7 @@ class ScaleGate:
             rows = np.arange(self._payload.end, self._payload.end + len(times))
             self._payload.append(table)
             self._payload.settle()
-            self._before[source].append((times, rows))
+            self._before[source].append((np.array(times), rows))  # a copy: the batch is the caller's
             self._inside[source].append(rows)
             self._reached[source] = int(times[-1])
 
