@@ -12,6 +12,8 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 LOCKER := .venv-lock
 ARGS   ?=
+# Spark and the tests start many processes: each would compile all it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test torture check format bench wheel lock clean
 
@@ -74,7 +76,7 @@ fi
 endef
 
 # A venv that works is kept and brought up to date; a missing or broken one is made anew. Spark comes as sources: its
-# wheel of 400 MB is not compressed only to be unpacked at once, and nothing is compiled that nobody imports.
+# wheel of 400 MB is not compressed only to be unpacked at once.
 $(STAMP): requirements.lock pyproject.toml
 	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
 	  $(find_python); \
@@ -83,7 +85,7 @@ $(STAMP): requirements.lock pyproject.toml
 	fi
 	@printf '[bdist_wheel]\ncompression = stored\n' > $(VENV)/build.cfg
 	DIST_EXTRA_CONFIG=$(CURDIR)/$(VENV)/build.cfg \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -45,6 +45,8 @@ PLACES = ["cache", "checkpoint/offsets", "checkpoint/state", "output", "checkpoi
 """Where a new file appears in the course of a batch: an event to kill somebody at."""
 PAUSE = 0.5
 """Seconds after such an event, at most, until the blow falls."""
+FELT = "Python worker exited unexpectedly"
+"""What Spark says of a worker that was killed at work."""
 ENVIRONMENT = {"PYSPARK_PYTHON": sys.executable}
 PATIENCE = 180
 """Seconds without any event after which something must be wrong."""
@@ -173,16 +175,18 @@ def test_python_workers_killed(join: str, routing: str, tmp_path: Path, rng: ran
         wait_for(lambda: batches(tmp_path, "commits") > 0, program)
         while wait_for(lambda: in_a_batch(tmp_path), program):
             time.sleep(PAUSE * rng.random())
-            _daemon, *workers = program.processes("pyspark.daemon")
-            kill(rng.choice([workers, rng.sample(workers, 1)]) if workers else [])
-            killed += len(workers) > 0
+            committed, felt = batches(tmp_path, "commits"), program.log.count(FELT)
+            while in_a_batch(tmp_path) and program.log.count(FELT) == felt and not program.has_ended:
+                _daemon, *workers = program.processes("pyspark.daemon")
+                kill(rng.choice([workers, rng.sample(workers, 1)]) if workers else [])
+                killed += len(workers) > 0
+                time.sleep(PAUSE * (1 + rng.random()))  # nobody may have needed them: then another blow falls
             if rng.random() < 0.5:
                 shutil.rmtree(tmp_path / "cache", ignore_errors=True)
-            committed = batches(tmp_path, "commits")
             wait_for(lambda committed=committed: batches(tmp_path, "commits") > committed, program)
         program.finish()
         assert killed
-        assert "Python worker exited unexpectedly" in program.log
+        assert FELT in program.log
     check(tmp_path, join)
 
 
