@@ -46,7 +46,7 @@ def runnable() -> list:
             TORTURE
             or case.is_about_streams
             or turn == 0
-            or (number - turn) % (3 if engine.algorithm == "three-step" else 8) == 0
+            or (number - turn) % (4 if engine.algorithm == "three-step" else 8) == 0
         )
         and engine.can_run(plans[number])
     ]
