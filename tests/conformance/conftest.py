@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from streamjoin.flow import front
@@ -25,7 +27,8 @@ SMALL = {
     (threads, "MESSAGES"): (8, 8),
     (threads, "REPORTS"): (2, 2),
 }
-"""What is made smaller: for a handful of tuples, and for the thousands of `test_long_streams`."""
+"""What is made smaller: for a handful of tuples, and for the thousands of `test_long_streams` in the short run."""
+TORTURE = "STREAMJOIN_TORTURE" in os.environ
 
 
 @pytest.fixture(autouse=True)
@@ -33,4 +36,4 @@ def small_structures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     """Short tails, subwindows of a few tuples, batches cut into small parts. `test_long` keeps the real sizes."""
     if "test_long" not in request.module.__name__:
         for (module, name), sizes in SMALL.items():
-            monkeypatch.setattr(module, name, sizes[request.node.originalname == "test_long_streams"])
+            monkeypatch.setattr(module, name, sizes[request.node.originalname == "test_long_streams" and not TORTURE])
