@@ -7,7 +7,7 @@ import pytest
 
 from streamjoin.bench import baselines, scan
 from streamjoin.bench.baselines import Cpp, numpy_join
-from streamjoin.predicate.expr import SIDES, Side
+from streamjoin.side import SIDES, Side
 
 
 @pytest.fixture(scope="module")

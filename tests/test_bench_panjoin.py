@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamjoin.bench import panjoin, peers, plots, subwindow
+from streamjoin.bench import panjoin, peers, subwindow
 from streamjoin.cli import main
 from streamjoin.errors import ArgumentError
+from streamjoin.reporting import plots
 
 memory = panjoin.memory
 

@@ -11,7 +11,7 @@ import pytest
 from streamjoin.bench import handshaking, scaling, topology
 from streamjoin.bench.subwindow import Rates
 from streamjoin.cli import TOPOLOGIES, main
-from streamjoin.topology import model
+from streamjoin.lab import model
 
 LOW_LATENCY = topology.LOW_LATENCY
 

@@ -100,7 +100,7 @@ def test_demo_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_demo_finds_what_join_finds(capsys: pytest.CaptureFixture[str]) -> None:
-    from streamjoin.demo import ON, WINDOW
+    from streamjoin.cli.demo import ON, WINDOW
     from streamjoin.testing import trades_and_quotes
 
     main(["demo", "--embedded", "--rows", "5K", "--seed", "3"])

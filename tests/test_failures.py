@@ -13,7 +13,8 @@ import pytest
 
 import streamjoin as sj
 from conformance import interpreted
-from streamjoin import TimeWindow, explain, payload
+from streamjoin import TimeWindow, explain
+from streamjoin.payload import payload
 from streamjoin.predicate import kernels, plan_for
 from streamjoin.predicate.evaluate import is_true, table_rows
 

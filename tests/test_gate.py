@@ -15,10 +15,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numba import njit, types
 
+from streamjoin.compile.atomics import load_acquire
 from streamjoin.errors import ArgumentError, DataError, StateError
-from streamjoin.flow import gate as gate_module
-from streamjoin.flow.gate import Gate, gate_add, gate_next
-from streamjoin.flow.ring import LINE, Counter, load_acquire
+from streamjoin.parallel import gate as gate_module
+from streamjoin.parallel.gate import Gate, gate_add, gate_next
+from streamjoin.parallel.mailbox import LINE, Counter
 from test_ring import run_together
 
 FIRST_TIME, LAST_TIME = -(2**63), 2**63 - 2

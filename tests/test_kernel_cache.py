@@ -14,7 +14,7 @@ import pytest
 
 JOIN = """
 import pyarrow as pa, streamjoin as sj
-from streamjoin.predicate.cache import cache_directory
+from streamjoin.compile.cache import cache_directory
 table = pa.table({"k": [1, 2]})
 try:
     join = sj.WindowJoin(table.schema, table.schema, on="l.k = r.k", window=5)
@@ -26,7 +26,7 @@ join.push_right(table)
 print("rows", join.finish().num_rows, cache_directory(), cache_directory().is_dir())
 """
 
-WHERE = "from streamjoin.predicate.cache import cache_directory; print(cache_directory())"
+WHERE = "from streamjoin.compile.cache import cache_directory; print(cache_directory())"
 
 
 def environment(**changes: str | None) -> dict[str, str]:
@@ -182,7 +182,7 @@ def test_a_directory_deleted_while_in_use(tmp_path: Path) -> None:
     code = """
 import shutil
 import pyarrow as pa, streamjoin as sj
-from streamjoin.predicate.cache import cache_directory
+from streamjoin.compile.cache import cache_directory
 table = pa.table({"k": [1, 2]})
 join = sj.WindowJoin(table.schema, table.schema, on="l.k = r.k", window=5)
 join.push_left(table)

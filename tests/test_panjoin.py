@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import streamjoin as sj
-from streamjoin.flow.crew import Crew
+from streamjoin.parallel.crew import Crew
 from streamjoin.store import chain
 from streamjoin.store.subwindow import Subwindow
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamjoin import DataError, payload
-from streamjoin.gather import SEGMENT
-from streamjoin.payload import Payload
+from streamjoin import DataError
+from streamjoin.payload import payload
+from streamjoin.payload.gather import SEGMENT
+from streamjoin.payload.payload import Payload
 from streamjoin.testing import hard_values
 
 TYPES = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from streamjoin.arrays import Array
 from streamjoin.bench import baselines, peers
-from streamjoin.bench.baselines import Array
 from streamjoin.bench.peers import PEERS, Columns, CppBiSort, Peer, Rows
 from streamjoin.errors import ArgumentError
 

@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 import pytest
 
-from streamjoin.predicate.expr import SIDES
+from streamjoin.lab.lock_step import LockStepJoin
+from streamjoin.lab.schedules import Choose, Numbers, PlainWindow, Simulation, all_schedules, chosen_by
+from streamjoin.side import SIDES
 from streamjoin.topology.handshake import Board, HandshakeNode
-from streamjoin.topology.lock_step import LockStepJoin
 from streamjoin.topology.low_latency import LowLatencyNode
 from streamjoin.topology.node import Block, Kind, Message, Node, Send
-from streamjoin.topology.simulate import Choose, Numbers, PlainWindow, Simulation, all_schedules, chosen_by
 from streamjoin.topology.split import SplitNode
 
 SCHEDULES = 10_000

@@ -14,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit, types
 
+from streamjoin.compile.atomics import load_acquire
 from streamjoin.errors import ArgumentError
-from streamjoin.flow.ring import LINE, Counter, Mailbox, Ring, Waiting, counter_add, load_acquire, ring_get, ring_put
+from streamjoin.lab.ring import Ring, ring_get, ring_put
+from streamjoin.parallel.mailbox import LINE, Counter, Mailbox, Waiting, counter_add
 
 VALUES = 200_000
 sched_yield = types.ExternalFunction("sched_yield", types.int32())

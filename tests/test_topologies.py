@@ -14,10 +14,11 @@ import pyarrow as pa
 import pytest
 
 import streamjoin as sj
+from streamjoin.parallel import threads
+from streamjoin.parallel.threads import neighbouring_cores
 from streamjoin.store import Batch
-from streamjoin.topology import over_nodes, threads
-from streamjoin.topology.local import Ledger
-from streamjoin.topology.threads import neighbouring_cores
+from streamjoin.topology import driver
+from streamjoin.topology.node_window import Ledger
 
 NODES = ("handshake", "low-latency-handshake", "splitjoin", "scalejoin")
 ALL = ("three-step", "celljoin", *NODES, "panjoin")
@@ -28,7 +29,7 @@ BAND = "l.k BETWEEN r.k - 1 AND r.k + 1"
 @pytest.fixture(autouse=True)
 def always_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """However little there is to do."""
-    monkeypatch.setattr(over_nodes, "SMALL", -1)
+    monkeypatch.setattr(driver, "SMALL", -1)
 
 
 def stream(rng: np.random.Generator, count: int, domain: int = 50) -> pa.Table:
@@ -63,7 +64,7 @@ def test_many_runs_on_real_threads(algorithm: str, monkeypatch: pytest.MonkeyPat
     rng = np.random.default_rng(5)
     left, right = stream(rng, 500), stream(rng, 400)
     for seed in range(RUNS):
-        monkeypatch.setattr(over_nodes, "SMALL", 1_500 if seed % 3 == 2 else -1)
+        monkeypatch.setattr(driver, "SMALL", 1_500 if seed % 3 == 2 else -1)
         options = {
             "on": BAND,
             "window": (sj.TimeWindow(40), 30) if seed % 2 else sj.TimeWindow(35),

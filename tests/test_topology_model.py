@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from streamjoin.topology.model import (
+from streamjoin.lab.model import (
     CORES,
     HANDS_ON_FIRST,
     PAPERS_WINDOW,
@@ -17,7 +17,7 @@ from streamjoin.topology.model import (
     meeting_latency,
     papers_benchmark,
 )
-from streamjoin.topology.over_nodes import WAVE, block_size
+from streamjoin.topology.driver import WAVE, block_size
 
 ALGORITHMS = ("celljoin", *HANDS_ON_FIRST, *STARS)
 FREE = Costs(alone=1e9, together=1e9, message=0.0, stored=0.0, hop=0.0, step=0.0, tuple=0.0)

@@ -8,41 +8,27 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .engine import WindowJoin as WindowJoin
-    from .engine import join as join
-    from .errors import (
-        ArgumentError as ArgumentError,
-    )
-    from .errors import (
-        BackPressure as BackPressure,
-    )
-    from .errors import (
-        DataError as DataError,
-    )
-    from .errors import (
-        PredicateError as PredicateError,
-    )
-    from .errors import (
-        SchemaError as SchemaError,
-    )
-    from .errors import (
-        StateError as StateError,
-    )
-    from .errors import (
-        StreamJoinError as StreamJoinError,
-    )
-    from .merge import ScaleGate as ScaleGate
+    from .engine.explain import explain as explain
+    from .engine.scale_gate import ScaleGate as ScaleGate
+    from .engine.window_join import WindowJoin as WindowJoin
+    from .engine.window_join import join as join
+    from .errors import ArgumentError as ArgumentError
+    from .errors import BackPressure as BackPressure
+    from .errors import DataError as DataError
+    from .errors import PredicateError as PredicateError
+    from .errors import SchemaError as SchemaError
+    from .errors import StateError as StateError
+    from .errors import StreamJoinError as StreamJoinError
     from .predicate.columns import col as col
     from .predicate.columns import lit as lit
     from .predicate.columns import when as when
-    from .predicate.explain import explain as explain
     from .window import CountWindow as CountWindow
     from .window import TimeWindow as TimeWindow
 
 _HOME = {
-    "WindowJoin": "engine", "join": "engine", "explain": "predicate.explain",
+    "WindowJoin": "engine", "join": "engine", "explain": "engine",
     "col": "predicate.columns", "lit": "predicate.columns", "when": "predicate.columns",
-    "TimeWindow": "window", "CountWindow": "window", "ScaleGate": "merge",
+    "TimeWindow": "window", "CountWindow": "window", "ScaleGate": "engine",
     "ArgumentError": "errors", "BackPressure": "errors", "DataError": "errors",
     "PredicateError": "errors", "SchemaError": "errors", "StateError": "errors", "StreamJoinError": "errors",
 }  # fmt: skip

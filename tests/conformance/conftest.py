@@ -7,8 +7,9 @@ import os
 import pytest
 
 from streamjoin.flow import front
+from streamjoin.parallel import threads
 from streamjoin.store import batch, bi_sort, chain, ordered
-from streamjoin.topology import over_nodes, pan, threads
+from streamjoin.topology import driver, pan
 
 SMALL = {
     (front, "LARGEST_STEP"): (25, 600),
@@ -20,10 +21,10 @@ SMALL = {
     (batch, "QUOTA"): (20, 2000),
     (bi_sort, "PIECE"): (16, 64),
     (pan, "ALONE"): (8, 64),
-    (over_nodes, "SMALLEST_BLOCK"): (5, 30),
-    (over_nodes, "LARGEST_BLOCK"): (40, 200),
-    (over_nodes, "WAVE"): (6, 6),
-    (over_nodes, "SMALL"): (40, 2000),
+    (driver, "SMALLEST_BLOCK"): (5, 30),
+    (driver, "LARGEST_BLOCK"): (40, 200),
+    (driver, "WAVE"): (6, 6),
+    (driver, "SMALL"): (40, 2000),
     (threads, "MESSAGES"): (8, 8),
     (threads, "REPORTS"): (2, 2),
 }

@@ -12,8 +12,7 @@ import pytest
 from pyarrow import csv, feather, parquet
 
 import streamjoin as sj
-from streamjoin import cli_hardware
-from streamjoin.cli import main
+from streamjoin.cli import hardware, main
 from streamjoin.hardware import report
 from streamjoin.hardware.report import throughput
 from streamjoin.hardware.synthesis import resources
@@ -159,7 +158,7 @@ def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Printed
 
 
 def test_experiments_are_known_by_their_names(capsys: Printed) -> None:
-    assert tuple(report.EXPERIMENTS) == cli_hardware.EXPERIMENTS
+    assert tuple(report.EXPERIMENTS) == hardware.EXPERIMENTS
     with pytest.raises(SystemExit) as exit_:
         main(["hardware", "report", "--experiments", "everything"])
     assert exit_.value.code == 2

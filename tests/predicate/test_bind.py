@@ -22,7 +22,7 @@ from streamjoin.predicate.types import (
     TIMESTAMP_NTZ,
     Type,
     common_type,
-)  # fmt: skip
+)
 
 D5, D38 = Type("decimal", 5, 2), Type("decimal", 38, 10)
 NS = Type("timestamp_ntz", unit="ns")

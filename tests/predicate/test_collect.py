@@ -11,12 +11,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from streamjoin.compile.collect import collect
 from streamjoin.predicate import plan_for
-from streamjoin.predicate.collect import collect
-from streamjoin.predicate.kernels import BLOCK, TILE
 from streamjoin.predicate.lower import lower
 from streamjoin.predicate.vector import Frame
 from streamjoin.store import Batch, HashIndex, PairSink, Probing, ScanIndex
+from streamjoin.store.scan_kernel import BLOCK, TILE
 from streamjoin.store.subwindow import StoredSide
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1

@@ -26,7 +26,7 @@ from streamjoin.predicate.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     Type,
-)  # fmt: skip
+)
 
 X, Y = Column("x", "l"), Column("y", "r")
 x, y = col("l.x"), col("r.y")

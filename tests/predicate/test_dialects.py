@@ -14,17 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamjoin.compile.cache import LazyKernel
 from streamjoin.errors import PredicateError
 from streamjoin.predicate import col, parse
 from streamjoin.predicate.bind import _Binder, bind
 from streamjoin.predicate.emit import DTYPES
 from streamjoin.predicate.evaluate import is_true, row_function, table_rows
-from streamjoin.predicate.expr import SIDES, Expr, Side, other
-from streamjoin.predicate.kernels import scan_kernel
+from streamjoin.predicate.expr import Expr
 from streamjoin.predicate.lower import lower
 from streamjoin.predicate.plan import make_plan
 from streamjoin.predicate.types import from_arrow
 from streamjoin.predicate.vector import Frame, Program, read_numbers
+from streamjoin.side import SIDES, Side, other
+from streamjoin.store.scan_kernel import scan_source
 
 NAN, INF = math.nan, math.inf
 DAY = 86_400_000_000
@@ -247,7 +249,7 @@ def compiled_pairs(expr: Expr, stored: Side) -> set[tuple[int, int]]:
     zero, one = np.zeros(HARD.num_rows, np.int64), np.ones(HARD.num_rows, np.int64)
     places = np.empty((2, 1 << 14), np.int32)
     probing = other(stored)
-    count = scan_kernel(lowered, stored)(
+    count = LazyKernel(scan_source(lowered, stored), "scan")(
         *slots[stored], zero, zero, zero, len(rows[stored]), *slots[probing], zero, one, len(rows[probing]),
         places[0], places[1], np.zeros(2, np.int64),
     )  # fmt: skip

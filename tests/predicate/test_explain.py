@@ -12,9 +12,10 @@ import streamjoin as sj
 from streamjoin import col
 from streamjoin.predicate import plan_for
 from streamjoin.predicate.bind import typed_call
-from streamjoin.predicate.expr import SIDES, Expr, Side
+from streamjoin.predicate.expr import Expr
 from streamjoin.predicate.plan import Band
 from streamjoin.predicate.vector import Frame, Program
+from streamjoin.side import SIDES, Side
 
 LEFT = pa.schema(
     {"a": pa.int32(), "b": pa.int64(), "x": pa.float64(), "f": pa.float32(), "s": pa.string(), "ts": pa.timestamp("us")}

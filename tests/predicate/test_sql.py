@@ -26,7 +26,7 @@ from streamjoin.predicate.types import (
     TIMESTAMP_NTZ,
     TINYINT,
     Type,
-)  # fmt: skip
+)
 
 A, B, C = Column("a"), Column("b"), Column("c")
 MISSING = Constant(None, NULL)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import streamjoin as sj
-from streamjoin.predicate.expr import SIDES
+from streamjoin.side import SIDES
 from streamjoin.testing import START, stream
 
 from .simulated import dealt

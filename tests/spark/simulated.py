@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamjoin.arrow import result_schema
-from streamjoin.options import check_options
+from streamjoin.arrow.tables import result_schema
+from streamjoin.engine.options import check_options
 from streamjoin.predicate import plan_for
-from streamjoin.predicate.expr import SIDES
 from streamjoin.predicate.lower import lower
+from streamjoin.side import SIDES
 from streamjoin.spark.messages import EVERY_WORKER, Message
 from streamjoin.spark.pack import Pack
 from streamjoin.spark.ranges import Router, range_key

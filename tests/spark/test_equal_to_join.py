@@ -17,7 +17,7 @@ import pytest
 import streamjoin as sj
 from conformance.predicates import Writer, values
 from streamjoin.predicate import plan_for
-from streamjoin.predicate.expr import SIDES
+from streamjoin.side import SIDES
 from streamjoin.spark import stream_join
 from streamjoin.testing import assert_same_rows
 

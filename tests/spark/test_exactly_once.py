@@ -266,7 +266,7 @@ def test_steps_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     """A batch is computed again from the state before it, by processes that have seen the attempts that failed. Where
     order does not count, each worker gets the rows of a partition in an order of its own: so they come where a part
     of a batch is computed again and the streams themselves come out of a shuffle."""
-    monkeypatch.setattr("streamjoin.store.window.LARGEST", 16)
+    monkeypatch.setattr("streamjoin.store.side_window.LARGEST", 16)
 
     @settings(max_examples=1_000 if TORTURE else 25)
     @given(st.integers(0, 2**32 - 1))

@@ -65,7 +65,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamjoin.spark.ranges.UNEVEN", 1.01)
     monkeypatch.setattr("streamjoin.spark.ranges.BETTER", 1.0)
     monkeypatch.setattr("streamjoin.store.ordered.TAIL", 4)
-    monkeypatch.setattr("streamjoin.store.advice.FEW_COMPARISONS", 16)
+    monkeypatch.setattr("streamjoin.store.index_choice.FEW_COMPARISONS", 16)
 
 
 @pytest.mark.usefixtures("small_segments")

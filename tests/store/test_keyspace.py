@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from streamjoin import testing
 from streamjoin.predicate import plan_for
 from streamjoin.predicate.evaluate import is_true, table_rows
-from streamjoin.predicate.expr import SIDES, Side, other
 from streamjoin.predicate.lower import Lowered, lower
 from streamjoin.predicate.vector import Frame
+from streamjoin.side import SIDES, Side, other
 from streamjoin.store.batch import Batch
-from streamjoin.store.choice import SideKeys
+from streamjoin.store.key_choice import SideKeys
 from streamjoin.store.keyspace import PLACE_BITS, KeySpace, Reduction
 
 PREDICATES = [

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from streamjoin.arrays import Words
 from streamjoin.store.llat import BLOCK, LANES
 from streamjoin.store.rap_table import RapTable, adjusted_splitters, even_splitters, sampled_splitters
-from streamjoin.store.words import Words
 
 from .words import LAST_KEY, PLACE_BITS, batches, check, key_range, numbered, ranges
 

@@ -7,7 +7,8 @@ from bisect import bisect_left, bisect_right
 import numpy as np
 from hypothesis import strategies as st
 
-from streamjoin.store.words import AT_ONCE, WordIndex, Words
+from streamjoin.arrays import Words
+from streamjoin.store.words import AT_ONCE, WordIndex
 
 CAPACITIES = (AT_ONCE, AT_ONCE + 1, AT_ONCE + 7, 65_536)
 PLACE_BITS = 10

@@ -10,12 +10,11 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from ..arrays import Array
+
 Pairs = tuple[Array, Array]
 """Places of the probing tuples and of the stored tuples that match."""
 

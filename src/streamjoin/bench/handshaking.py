@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..engine import WindowJoin, join
-from ..predicate.expr import SIDES
-from ..topology.model import meeting_latency
-from .baselines import Array
+from ..arrays import Array
+from ..engine.window_join import WindowJoin, join
+from ..lab.model import meeting_latency
+from ..side import SIDES
 from .panjoin import Streams
 from .scan import SCHEMAS, SQL, tuples
 from .subwindow import Others, Rates, check

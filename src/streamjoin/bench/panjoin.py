@@ -31,11 +31,12 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from ..engine import WindowJoin
+from ..arrays import Array
+from ..engine.window_join import WindowJoin
 from ..errors import ArgumentError
-from ..predicate.expr import SIDES
-from . import peers, plots
-from .baselines import Array
+from ..reporting import plots
+from ..side import SIDES
+from . import peers
 from .peers import PEERS, Columns, Peer
 from .scan import SCHEMAS, SQL, machine, tuples
 from .subwindow import Others, Rates, check, others_text, spread, text_table, titled, write_json

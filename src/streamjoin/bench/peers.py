@@ -28,10 +28,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from ..arrays import Array
 from ..errors import ArgumentError
-from ..predicate.expr import SIDES, Side, other
+from ..side import SIDES, Side, other
 from . import baselines
-from .baselines import Array, Pairs
+from .baselines import Pairs
 
 Columns = tuple[Array, Array]
 Rows = tuple[Array, Array, Array, Array]

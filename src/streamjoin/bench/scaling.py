@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..engine import WindowJoin, join
-from ..flow.gate import Gate
-from ..predicate.expr import SIDES
-from ..topology.model import Costs, Machine
-from ..topology.node import Kind, Message, Port, Send
-from ..topology.over_nodes import CHAIN, block_size
-from ..topology.threads import Threads
-from .baselines import Array
+from ..arrays import Array
+from ..engine.window_join import WindowJoin, join
+from ..lab.model import Costs, Machine
+from ..parallel.gate import Gate
+from ..parallel.threads import Port, Threads
+from ..side import SIDES
+from ..topology.driver import CHAIN, block_size
+from ..topology.node import Kind, Message, Send
 from .handshaking import BATCH, MICROSECONDS, STREAM_SCHEMAS, Feed, Latency, Point, Setup, measure
 from .scan import SQL, Scan, tuples
 from .subwindow import check

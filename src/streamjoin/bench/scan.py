@@ -26,14 +26,15 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from ..engine import WindowJoin
+from ..arrays import Array
+from ..engine.window_join import WindowJoin
 from ..errors import StreamJoinError
 from ..predicate import Predicate, plan_for
-from ..predicate.expr import SIDES, Side, other
 from ..predicate.lower import Lowered, lower
 from ..predicate.vector import Frame
+from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, Probing, Window
-from .baselines import Array, Cpp, Pairs, numpy_join
+from .baselines import Cpp, Pairs, numpy_join
 
 SQL = "l.x BETWEEN r.a - 10 AND r.a + 10 AND l.y BETWEEN r.b - 10. AND r.b + 10."
 SCHEMAS: dict[Side, pa.Schema] = {

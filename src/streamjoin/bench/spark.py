@@ -28,7 +28,7 @@ from pyspark.sql import functions as F
 from rich.console import Console
 from rich.table import Table
 
-from ..engine import join
+from ..engine.window_join import join
 from ..spark.join import pipeline, plan_join
 from ..spark.messages import Message, from_bytes, to_view
 from ..spark.processor import COUNTS, FIGURES, RESULT, JoinProcessor

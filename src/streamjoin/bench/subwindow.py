@@ -25,16 +25,16 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from ..arrays import Array, Words
+from ..compile.cache import compiled
 from ..errors import StreamJoinError
-from ..predicate.cache import compiled
+from ..reporting import plots
 from ..store.bi_sort import BiSort
 from ..store.keyspace import PLACE_BITS
 from ..store.rap_table import RapTable, adjusted_splitters, even_splitters
 from ..store.sorting import sort_words
 from ..store.wib_tree import WibTree
-from ..store.words import WordIndex, Words, place_bits_of
-from . import plots
-from .baselines import Array
+from ..store.words import WordIndex, place_bits_of
 from .peers import CppBiSort
 from .scan import machine
 

@@ -26,8 +26,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ..errors import ArgumentError
-from ..topology.model import papers_benchmark
-from . import plots
+from ..lab.model import papers_benchmark
+from ..reporting import plots
 from .handshaking import ALGORITHMS, BATCH, Feed, Setup, held_back, in_turns, latency, measure, ratio
 from .scaling import CASES, GATE_BATCHES, CostFeeds, bound, gate_throughput, hop_seconds, skew, validated
 from .scan import machine

@@ -9,8 +9,8 @@ from typing import Any
 
 from rich.table import Table
 
-from ..topology.model import Costs
-from . import plots
+from ..lab.model import Costs
+from ..reporting import plots
 from .handshaking import Latency, Point
 from .scaling import Skew
 from .subwindow import spread, text_table, titled

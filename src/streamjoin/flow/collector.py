@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 
-from ..predicate.expr import SIDES, Side
+from ..side import SIDES, Side
 from ..store.batch import concatenated
 from . import front
 from .front import Step, joined

@@ -8,20 +8,20 @@ coordinate is its position in the merged order.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ..predicate.cache import compiled
-from ..predicate.expr import SIDES, Side, other
-from ..store.batch import Batch, Rows
+from ..arrays import INT64_MIN, Array, Rows
+from ..compile.cache import compiled
+from ..side import SIDES, Side, other
+from ..store.batch import Batch
 from ..window import CountWindow, TimeWindow
-from .order import INT64_MIN, MergedOrder, reach
+from .order import MergedOrder, reach
 from .progress import Progress
 from .runs import RunBuffer
 
-Array = npt.NDArray[Any]
 LARGEST_STEP = 1 << 17
 """Tuples that are let through at once where order matters: sorted results are held until their step has been joined."""
 

@@ -10,18 +10,13 @@ batches were.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from ..growing import GrowingArray
-from ..predicate.cache import compiled
-from ..predicate.expr import Side, other
+from ..arrays import INT64_MAX, INT64_MIN, Array
+from ..compile.cache import compiled
+from ..integer_deque import IntegerDeque
+from ..side import Side, other
 from ..window import CountWindow, TimeWindow
-
-Array = npt.NDArray[Any]
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 def shift(times: Array, by: int) -> Array:
@@ -49,7 +44,7 @@ class History:
     """Timestamps by position of a stream with a time window, for positions that still matter."""
 
     def __init__(self) -> None:
-        self._times = GrowingArray()
+        self._times = IntegerDeque()
         self._first = 0
 
     def append(self, times: Array) -> None:
@@ -129,8 +124,8 @@ class PushOrder:
 
     def __init__(self) -> None:
         self._total = 0
-        self._starts: dict[Side, GrowingArray] = {"left": GrowingArray(), "right": GrowingArray()}
-        self._offsets: dict[Side, GrowingArray] = {"left": GrowingArray(), "right": GrowingArray()}
+        self._starts: dict[Side, IntegerDeque] = {"left": IntegerDeque(), "right": IntegerDeque()}
+        self._offsets: dict[Side, IntegerDeque] = {"left": IntegerDeque(), "right": IntegerDeque()}
 
     def push(self, side: Side, first_row: int, count: int) -> None:
         self._starts[side].append(first_row)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from ..predicate.expr import Side
-from ..times import ends
-from .order import INT64_MIN
-
-Array = npt.NDArray[Any]
+from ..arrays import INT64_MIN, Array
+from ..compile.generic import extremes
+from ..side import Side
 
 
 class Progress:
@@ -40,12 +36,12 @@ class Progress:
     def on_time(self, side: Side, times: Array) -> npt.NDArray[np.bool_] | None:
         """Which tuples of a new batch are not late; None if none is."""
         horizon = self.horizon(side)
-        if horizon is None or ends(times)[0] >= horizon:
+        if horizon is None or extremes(times)[0] >= horizon:
             return None
         return times >= horizon
 
     def advance(self, side: Side, times: Array) -> None:
         if len(times):
-            latest = ends(times)[1]
+            latest = extremes(times)[1]
             furthest = self.furthest[side]
             self.furthest[side] = latest if furthest is None else max(furthest, latest)

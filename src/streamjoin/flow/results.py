@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..options import Options
-from ..predicate.expr import SIDES, Side
+from ..arrays import Rows
+from ..engine.options import Options
+from ..side import SIDES, Side
 from .front import Step
 from .runs import RunBuffer
 
-Rows = npt.NDArray[np.int64]
 Times = Callable[[Side, Rows], Rows]
 """The timestamps of rows of one side."""
 

@@ -6,12 +6,10 @@ twice as long as the next, so it costs O(log n) per tuple over time, and a pop o
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from ..arrays import Array
+
 Columns = list[Array]
 """Parallel columns; the first is the int64 key, the second the int64 row number that breaks ties."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
+from ..arguments import choose
 from ..errors import ArgumentError
-from ..options import choose
 
 Admission = Literal["lossless", "discard"]
 """What happens to a tuple that arrives while a queue is full: it waits at the input, or is dropped as in the paper."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from amaranth import Cat, Const, Mux, Value, signed
 
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+from ..arrays import INT64_MAX, INT64_MIN
 
 
 def _signed(value: Any, bits: int) -> Value:

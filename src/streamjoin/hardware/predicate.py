@@ -18,10 +18,11 @@ from amaranth.lib import data
 from ..errors import PredicateError
 from ..predicate.emit import DTYPES, Emitter, NotEmittable, dtype_of, limit_of
 from ..predicate.emit import Value as Text
-from ..predicate.expr import SIDES, Call, Column, Expr, Side, children, conjunction, walk
+from ..predicate.expr import Call, Column, Expr, children, conjunction, walk
 from ..predicate.plan import Plan
 from ..predicate.render import render
 from ..predicate.types import Type
+from ..side import SIDES, Side
 from . import ops
 
 _NAMESPACE = {name: getattr(ops, name) for name in dir(ops) if not name.startswith("_")}

@@ -17,14 +17,15 @@ import numpy.typing as npt
 import pyarrow as pa
 from amaranth.lib import data
 
-from ..arrow import as_table, check_names, contiguous, restored, result_schema, takeable
+from ..arguments import choose
+from ..arrays import Array
+from ..arrow.tables import as_table, check_names, contiguous, restored, result_schema, takeable
+from ..arrow.times import read_time, time_columns
 from ..errors import ArgumentError
-from ..options import choose, time_columns
 from ..predicate import Predicate, plan_for
-from ..predicate.expr import SIDES, Side
 from ..predicate.plan import Plan
 from ..predicate.vector import read_numbers
-from ..times import read_time
+from ..side import SIDES, Side
 from .compiled import Compiled, compiler
 from .design import Design, check_design
 from .drive import COUNTED, WATCH, Entry, Feeder, Run
@@ -38,7 +39,6 @@ INTERPRETED_WORK = 30_000
 MOST_REGISTERS, MOST_WORK = 1 << 13, 1 << 30
 """Tuples of a stream in shift registers, and clocks times comparators, that are simulated at all: beyond, building or
 running the simulator takes many minutes."""
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 
+from ..compile.cache import private_directory
 from ..errors import StreamJoinError
-from ..predicate.cache import private_directory
 
 
 class ToolError(StreamJoinError):

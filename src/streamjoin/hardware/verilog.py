@@ -9,11 +9,11 @@ from typing import Any
 
 from amaranth.lib import data
 
-from ..arrow import as_schema
+from ..arrow.tables import as_schema
 from ..errors import ArgumentError
 from ..predicate import Predicate, plan_for
-from ..predicate.expr import SIDES
 from ..predicate.render import render
+from ..side import SIDES
 from .design import Design, check_design
 from .handshake import HandshakeJoin
 from .predicate import Circuit, circuit_of

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import reduce
 
 from ..errors import PredicateError
+from ..side import Side
 from . import values
 from .evaluate import evaluate_constant
 from .expr import (
@@ -24,28 +25,14 @@ from .expr import (
     Column,
     Constant,
     Expr,
-    Side,
     children,
     conjunction,
     disjunction,
     sides,
-)  # fmt: skip
+)
 from .literals import parse_date, parse_timestamp
 from .render import render
-from .types import (
-    BIGINT,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INT,
-    NULL,
-    STRING,
-    Type,
-    as_decimal,
-    common_type,
-    decimal,
-    finest,
-)  # fmt: skip
+from .types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, Type, as_decimal, common_type, decimal, finest
 
 MAX_DEPTH = 200
 MAX_NODES = 100_000

@@ -12,14 +12,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from .cache import compiled
+from ..arrays import Array, Mask
+from ..compile.cache import compiled
 from .types import Type
 
-Array = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
 Mode = Literal["exact", "floor", "ceil", "below", "above"]
 """How a value enters the domain: as it is, or as the nearest element not above / not below / below / above it."""
 Domain = Literal["i32", "i64", "f32", "f64", "decimal", "hash", "prefix", "approximate", "validity"]

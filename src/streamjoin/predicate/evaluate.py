@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrow import decoded
+from ..arrow.tables import decoded
 from . import values as v
 from .expr import COMPARISONS, FLOAT_FUNCTIONS, Call, Cast, Column, Constant, Expr
 from .types import Type, from_arrow

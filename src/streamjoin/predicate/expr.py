@@ -9,16 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
+from ..side import Side
 from .types import BOOLEAN, NULL, Type
-
-Side = Literal["left", "right"]
-SIDES: tuple[Side, Side] = ("left", "right")
-
-
-def other(side: Side) -> Side:
-    return "right" if side == "left" else "left"
 
 
 @dataclass(frozen=True, slots=True)

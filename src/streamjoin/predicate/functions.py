@@ -21,8 +21,9 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from ..errors import PredicateError
+from ..side import Side
 from .columns import elements, is_truth, membership, negative, repeatable, shown
-from .expr import Call, Cast, Column, Constant, Expr, Side, conjunction, disjunction
+from .expr import Call, Cast, Column, Constant, Expr, conjunction, disjunction
 from .literals import constant
 from .source import INSTEAD, locate
 from .types import BIGINT, BOOLEAN, DOUBLE, STRING, Type

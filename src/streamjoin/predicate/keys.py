@@ -20,7 +20,8 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from ..errors import PredicateError
-from .expr import MIRRORED, Call, Constant, Expr, Side, conjunction, other, sides, walk
+from ..side import Side, other
+from .expr import MIRRORED, Call, Constant, Expr, conjunction, sides, walk
 from .plan import Band, Interval, Plan
 from .slots import VALIDITY, Encoding, Slot
 from .types import BOOLEAN, DOUBLE, FLOAT, INTEGER_BITS

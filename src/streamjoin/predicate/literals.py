@@ -29,7 +29,7 @@ from .types import (
     TIMESTAMP_NTZ,
     TINYINT,
     Type,
-)  # fmt: skip
+)
 
 EPOCH = dt.date(1970, 1, 1)
 BLANKS = "".join(map(chr, range(33))) + "\x7f"

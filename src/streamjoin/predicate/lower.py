@@ -10,22 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+from ..side import SIDES, Side
 from .emit import Emitter, NotEmittable, Value, dtype_of, limit_of
 from .encode import Domain, Mode
-from .expr import (
-    COMPARISONS,
-    MIRRORED,
-    SIDES,
-    STRICT,
-    Call,
-    Cast,
-    Constant,
-    Expr,
-    Side,
-    children,
-    sides,
-    walk,
-)
+from .expr import COMPARISONS, MIRRORED, STRICT, Call, Cast, Constant, Expr, children, sides, walk
 from .keys import RangeKey, range_keys
 from .plan import Plan
 from .slots import VALIDITY, Encoding, SideProgram, Slot

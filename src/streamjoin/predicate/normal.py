@@ -19,7 +19,7 @@ from .expr import (
     disjunction,
     sides,
     walk,
-)  # fmt: skip
+)
 from .types import BOOLEAN, STRING
 
 MAX_LIFTED = 16

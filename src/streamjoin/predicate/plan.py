@@ -10,18 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import product
 
-from .expr import (
-    COMPARISONS,
-    MIRRORED,
-    Call,
-    Cast,
-    Constant,
-    Expr,
-    Side,
-    conjunction,
-    conjuncts,
-    sides,
-)  # fmt: skip
+from ..side import Side
+from .expr import COMPARISONS, MIRRORED, Call, Cast, Constant, Expr, conjunction, conjuncts, sides
 from .normal import normalise
 from .types import BOOLEAN
 

@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..arrow import contiguous
-from .expr import SIDES, Column, Expr, Side, walk
+from ..arrays import Rows
+from ..arrow.tables import contiguous
+from ..side import SIDES, Side
+from .expr import Column, Expr, walk
 from .lower import Lowered
 from .vector import Frame, Program
 
-Rows = npt.NDArray[np.int64]
 Take = Callable[[Side, Rows, list[str]], pa.Table]
 """Columns of some rows of one side."""
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .encode import LONG_TEXT, Array, Domain, Mask, Mode, approximate, encode, text_words
-from .expr import Column, Constant, Expr, Side, walk
+from ..arrays import Array, Mask
+from ..side import Side
+from .encode import LONG_TEXT, Domain, Mode, approximate, encode, text_words
+from .expr import Column, Constant, Expr, walk
 from .vector import Frame, Program
 
 

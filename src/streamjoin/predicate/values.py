@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import INT64_MAX, INT64_MIN
 from .literals import BLANKS, date_text, parse_date, parse_timestamp
 from .types import DOUBLE, TICKS_PER_DAY, Type
-
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 def wrap(value: int, bits: int) -> int:

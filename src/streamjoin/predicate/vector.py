@@ -12,20 +12,19 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrow import decoded, raw_values
+from ..arrays import Array, Mask
+from ..arrow.tables import decoded, raw_values
 from ..errors import DataError
+from ..side import Side
 from . import ops_vector
 from .emit import Emitter, NotEmittable, Value, both_valid, dtype_of, limit_of
 from .evaluate import column_values, row_function
-from .expr import COMPARISONS, Call, Column, Constant, Expr, Side, walk
+from .expr import COMPARISONS, Call, Column, Constant, Expr, walk
 from .types import BOOLEAN, STRING, Type
 
-Array = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
 _NAMESPACE = {name: getattr(ops_vector, name) for name in dir(ops_vector) if not name.startswith("_")}
 PLAIN = {
     type_.id: type_.to_pandas_dtype()

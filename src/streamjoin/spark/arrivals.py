@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..arrays import Integers
 from ..flow.progress import Progress
-from ..predicate.expr import Side
+from ..side import Side
 from .messages import PART, PLACE, Message, Part, from_bytes, times_of
-from .spec import Integers, JoinSpec
+from .spec import JoinSpec
 
 
 @dataclass(slots=True)

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from ..predicate.expr import Side
+from ..arrays import Integers, Rows
+from ..side import Side
 from ..store import Batch, Window
-from ..store.batch import Rows
 from .messages import BLOB_BYTES, SEGMENT_BYTES, row_bytes
 from .segments import Cache, Place, Segment, new_file, packed, unpacked
-from .spec import Integers, JoinSpec
+from .spec import JoinSpec
 
 ARRIVED = 1 << 60
 """Row numbers of the tuples of this micro-batch; those of segments are far below."""

@@ -14,15 +14,17 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StringType, StructField, StructType
 
-from ..arrow import result_schema
-from ..engine import LatenessArgument, WindowArgument
+from ..arguments import choose
+from ..arrow.tables import result_schema
+from ..engine.options import IndexName, Late, check_options
+from ..engine.window_join import LatenessArgument, WindowArgument
 from ..errors import ArgumentError, SchemaError
-from ..options import IndexName, Late, check_options, choose
 from ..predicate import Predicate, not_too_deep, plan_for
-from ..predicate.expr import Cast, Column, Constant, Expr, Side, walk
+from ..predicate.expr import Cast, Column, Constant, Expr, walk
 from ..predicate.keys import RangeKey
 from ..predicate.lower import lower
 from ..predicate.render import render
+from ..side import Side
 from .messages import MESSAGE
 from .pack import Pack
 from .partitions import spread_workers

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Row
 
-from ..predicate.expr import Side
-from .spec import Integers
+from ..arrays import Integers
+from ..side import Side
 
 _FIELDS: list[tuple[str, str, pa.DataType]] = [
     ("worker", "int", pa.int32()),

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from ..predicate.expr import Side
+from ..arrays import Integers
+from ..side import Side
 from ..store.hash import hash_keys
 from .messages import ARROW_MESSAGE, EVERY_WORKER, PLACE, to_view
 from .process import spare_collector
 from .ranges import Keys
-from .spec import Integers, JoinSpec
+from .spec import JoinSpec
 
 CHUNK_ROWS, CHUNK_BYTES = 1 << 18, 1 << 26
 """The most rows and bytes of a message."""

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from ..errors import DataError
-from ..predicate.expr import SIDES
+from ..side import SIDES
 from .messages import BLOB_BYTES, Message, row_bytes, to_view
 from .process import spare_collector
 from .ranges import Router

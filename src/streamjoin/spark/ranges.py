@@ -22,14 +22,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..arrays import Integers, Mask
 from ..flow.front import AsFound
 from ..flow.progress import Progress
-from ..predicate.expr import SIDES, Side, other
 from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
+from ..side import SIDES, Side, other
 from ..store.rap_table import adjusted_splitters, sampled_splitters
 from .messages import PART, PLACE, Message, Part, from_bytes, to_view
-from .spec import Integers, JoinSpec
+from .spec import JoinSpec
 
 FINE = 16
 """Partitions of the histogram per worker."""
@@ -43,7 +44,6 @@ ENOUGH = 4096
 """So many tuples say something about balance."""
 ADJUSTMENTS = 8
 """Algorithm 1 takes keys to be uniform inside of a partition, so where they have moved far it is run again."""
-Mask = npt.NDArray[np.bool_]
 _LOWEST = -(2**63)
 
 

@@ -27,10 +27,11 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from ..predicate.expr import Side
+from ..arrays import Integers
+from ..side import Side
 from ..store.subwindow import Subwindow
 from .messages import from_bytes, to_bytes
-from .spec import Integers, JoinSpec
+from .spec import JoinSpec
 
 COORDINATE = "__streamjoin_coordinate"
 REMEMBERED = 4

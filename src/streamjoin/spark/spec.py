@@ -6,26 +6,24 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from ..arrow import contiguous
+from ..arrays import Integers
+from ..arrow.tables import contiguous
+from ..arrow.times import read_time
+from ..engine.options import Options
 from ..errors import DataError
-from ..options import Options
-from ..predicate.expr import Side
 from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..predicate.slots import SlotValues
 from ..predicate.vector import Frame
-from ..times import read_time
+from ..side import Side
 
 Routing = Literal["broadcast", "hash", "range", "auto"]
 """Every tuple probes on all workers and is stored by one; tuples with equal keys meet on one worker; a worker has a
 range of keys; or what the predicate allows."""
 FORMAT = "2"
 """Of what is kept in the state store, hashes included: to be raised when any of it changes."""
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from ..predicate.expr import SIDES
+from ..side import SIDES
 from .messages import from_bytes
 from .process import spare_collector
 from .processor import FIGURES, RESULT

@@ -19,22 +19,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..arrays import Integers, Rows
 from ..errors import StateError
 from ..flow.front import Arrival, AsFound
 from ..flow.order import MergedOrder
 from ..flow.progress import Progress
-from ..predicate.expr import SIDES, Side, other
 from ..predicate.recheck import Recheck
 from ..predicate.slots import SlotValues
+from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, Probing
-from ..store.batch import Rows
 from ..store.hash import hash_keys
 from .arrivals import Arrivals, arrivals
 from .held import ARRIVED, HeldSide, Remembered, Truth
 from .messages import Message, Part, from_bytes, to_bytes
 from .ranges import Keys, own_points
 from .segments import Cache
-from .spec import Integers, JoinSpec
+from .spec import JoinSpec
 
 MEMORY = "memory"
 

@@ -10,6 +10,6 @@ from .chain import Chain, Index
 from .hash import HashIndex
 from .ordered import OrderedIndex
 from .scan import ScanIndex
-from .window import Window
+from .side_window import Window
 
 __all__ = ["Batch", "Chain", "HashIndex", "Index", "OrderedIndex", "PairSink", "Probing", "ScanIndex", "Window"]

@@ -11,12 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import INT64_MAX, INT64_MIN, Array, Places, Rows
 from .numbers import Numbers, taken
 
-Array = npt.NDArray[Any]
-Rows = npt.NDArray[np.int64]
-Places = npt.NDArray[np.int32]
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 LARGEST_PART = 1 << 15
 """Tuples that probe together: sorted, they touch a subwindow once from end to end."""
 BUFFER = 1 << 16

@@ -17,13 +17,25 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import carray, types  # type: ignore[attr-defined]
-from numba.core import cgutils
 from numba.extending import intrinsic
 
-from ..predicate.cache import compiled
-from ..predicate.collect import prefetch
+from ..arrays import Places, Words
+from ..compile.cache import compiled
+from ..compile.intrinsics import (
+    I32,
+    I64,
+    compress,
+    count_chosen,
+    element,
+    lane_numbers,
+    load_lanes,
+    pointer,
+    prefetch,
+    splat,
+    store_lanes,
+)
 from .sorting import merge_words, split_merge
-from .words import AT_ONCE, Places, State, Words
+from .words import AT_ONCE, State
 
 SAMPLE = AT_ONCE
 """Words per partition: two cache lines, compared at once."""
@@ -58,18 +70,9 @@ def _counter(sign: str, lanes: int) -> Any:
         """How many of so many words from `place` on are < (or <=) the bound."""
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            i32, i64, mask = ir.IntType(32), ir.IntType(64), ir.IntType(lanes)
-            vector = ir.VectorType(i64, lanes)
-            pointer = builder.gep(context.make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
-            loaded = builder.load(builder.bitcast(pointer, vector.as_pointer()), align=8)
-            undefined = ir.Constant(vector, ir.Undefined)
-            one = builder.insert_element(undefined, args[2], ir.Constant(i32, 0))
-            bounds = builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(i32, lanes), [0] * lanes))
-            below = builder.icmp_unsigned(sign, loaded, bounds)
-            popcount = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(mask, [mask]), f"llvm.ctpop.i{lanes}"
-            )
-            return builder.zext(builder.call(popcount, [builder.bitcast(below, mask)]), i64)
+            where = element(context, builder, signature.args[0], args[0], args[1])
+            loaded = load_lanes(builder, where, I64, lanes)
+            return count_chosen(builder, builder.icmp_unsigned(sign, loaded, splat(builder, args[2], lanes)))
 
         return types.int64(words, types.int64, types.uint64), codegen
 
@@ -90,20 +93,7 @@ def _sample(words, count, samples):
         samples[s] = words[s * SAMPLE] if s * SAMPLE < count else np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-_I1, _I16, _I32, _I64 = (ir.IntType(bits) for bits in (1, 16, 32, 64))
-_WIDE, _NARROW = ir.VectorType(_I64, SAMPLE), ir.VectorType(_I32, SAMPLE)
-
-
-def _everywhere(builder: Any, value: Any, vector: Any) -> Any:
-    """A vector that has the value in every lane."""
-    undefined = ir.Constant(vector, ir.Undefined)
-    one = builder.insert_element(undefined, value, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(one, undefined, ir.Constant(_NARROW, [0] * SAMPLE))
-
-
-def _address(context: Any, builder: Any, kind: Any, array: Any, place: Any, vector: Any) -> Any:
-    data = context.make_array(kind)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [place]), vector.as_pointer())
+_NARROW = ir.VectorType(I32, SAMPLE)
 
 
 @intrinsic
@@ -114,12 +104,11 @@ def _copy(
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kinds = signature.args
-        loaded = builder.load(_address(context, builder, kinds[0], args[0], args[1], _WIDE), align=8)
-        mask = _everywhere(builder, builder.trunc(args[2], _I32), _NARROW)
+        loaded = load_lanes(builder, element(context, builder, kinds[0], args[0], args[1]), I64, SAMPLE)
+        mask = splat(builder, builder.trunc(args[2], I32), SAMPLE)
         places = builder.and_(builder.trunc(loaded, _NARROW), mask)
-        builder.store(places, _address(context, builder, kinds[5], args[5], args[6], _NARROW), align=4)
-        numbers = _everywhere(builder, args[3], _NARROW)
-        builder.store(numbers, _address(context, builder, kinds[4], args[4], args[6], _NARROW), align=4)
+        store_lanes(builder, places, element(context, builder, kinds[5], args[5], args[6]))
+        store_lanes(builder, splat(builder, args[3], SAMPLE), element(context, builder, kinds[4], args[4], args[6]))
         return context.get_dummy_value()
 
     return types.void(words, types.int64, types.uint64, types.int32, out_range, out_place, types.int64), codegen
@@ -136,31 +125,22 @@ def _copy_within(
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kinds = signature.args
         words_, start_, count_, low_, high_, rest_, mask_, number_, out_range_, out_place_, at_ = args
-        loaded = builder.load(_address(context, builder, kinds[0], words_, start_, _WIDE), align=8)
+        loaded = load_lanes(builder, element(context, builder, kinds[0], words_, start_), I64, SAMPLE)
         halves = builder.trunc(loaded, _NARROW)
-        rests = builder.and_(halves, _everywhere(builder, builder.trunc(rest_, _I32), _NARROW))
+        rests = builder.and_(halves, splat(builder, builder.trunc(rest_, I32), SAMPLE))
 
         def bound(value: Any) -> Any:
-            return _everywhere(builder, builder.trunc(builder.and_(value, rest_), _I32), _NARROW)
+            return splat(builder, builder.trunc(builder.and_(value, rest_), I32), SAMPLE)
 
         inside = builder.and_(
             builder.icmp_unsigned(">=", rests, bound(low_)), builder.icmp_unsigned("<=", rests, bound(high_))
         )
-        lanes = ir.Constant(_NARROW, list(range(SAMPLE)))
-        first = builder.icmp_signed("<", lanes, _everywhere(builder, builder.trunc(count_, _I32), _NARROW))
-        inside = builder.and_(inside, first)
-        places = builder.and_(halves, _everywhere(builder, builder.trunc(mask_, _I32), _NARROW))
-        compress = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(_NARROW, [_NARROW, ir.VectorType(_I1, SAMPLE), _NARROW]),
-            f"llvm.experimental.vector.compress.v{SAMPLE}i32",
-        )
-        packed = builder.call(compress, [places, inside, ir.Constant(_NARROW, ir.Undefined)])
-        builder.store(packed, _address(context, builder, kinds[9], out_place_, at_, _NARROW), align=4)
-        numbers = _everywhere(builder, number_, _NARROW)
-        builder.store(numbers, _address(context, builder, kinds[8], out_range_, at_, _NARROW), align=4)
-        popcount = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_I16, [_I16]), "llvm.ctpop.i16")
-        return builder.zext(builder.call(popcount, [builder.bitcast(inside, _I16)]), _I64)
+        counted = splat(builder, builder.trunc(count_, I32), SAMPLE)
+        inside = builder.and_(inside, builder.icmp_signed("<", lane_numbers(I32, SAMPLE), counted))
+        places = builder.and_(halves, splat(builder, builder.trunc(mask_, I32), SAMPLE))
+        store_lanes(builder, compress(builder, places, inside), element(context, builder, kinds[9], out_place_, at_))
+        store_lanes(builder, splat(builder, number_, SAMPLE), element(context, builder, kinds[8], out_range_, at_))
+        return count_chosen(builder, inside)
 
     word, whole = types.uint64, types.int64
     return types.int64(words, whole, whole, word, word, word, word, types.int32, out_range, out_place, whole), codegen
@@ -241,16 +221,6 @@ def probe_run(words, count, samples, low, high, mask, rest, out_range, out_place
         first_range += block
     state[0], state[1], state[2], state[3] = n, compared, 0, 0
     return found
-
-
-@intrinsic
-def pointer(typing: Any, address: Any) -> Any:
-    """An address as a pointer, for `carray`."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], cgutils.voidptr_t)
-
-    return types.voidptr(types.int64), codegen
 
 
 @compiled

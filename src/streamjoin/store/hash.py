@@ -10,8 +10,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..predicate.cache import compiled
-from .batch import Array, Batch, PairSink, Probing
+from ..arrays import Array
+from ..compile.cache import compiled
+from ..predicate.condition import KERNEL_HEADER, ConditionText
+from ..predicate.lower import Lowered
+from ..side import Side
+from .batch import Batch, PairSink, Probing
 from .subwindow import StoredSide, Subwindow
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -34,6 +38,35 @@ def _link(hashes, start, heads, following):  # type: ignore[no-untyped-def]
         bucket = hashes[i] & mask
         following[start + i] = heads[bucket]
         heads[bucket] = start + i
+
+
+def hash_source(lowered: Lowered, stored: Side) -> str:
+    """Every probing tuple against its bucket: a chain through the stored tuples that may share its keys."""
+    text = ConditionText(lowered, stored)
+    return f"""{KERNEL_HEADER}
+@njit(nogil=True, cache=True, error_model="numpy")
+def hash_probe({text.parameters("coordinate", "heads", "following", "hashes")}, low, high, probes,
+               out_probe, out_stored, state):
+    found = 0
+    compared, resumed = state[1], state[2]
+    buckets = np.uint64(len(heads) - 1)
+{text.views(4, "")}    for i in range(state[0], probes):
+{text.load("i", "i", 8)}        j = resumed if resumed >= 0 else np.int64(heads[hashes[i] & buckets])
+        resumed = np.int64(-1)
+        while j >= 0:
+{text.lines("i", 12)}            hit = {text.lane(lowered.condition, "i")}
+            if hit and low[i] <= coordinate[j] and coordinate[j] < high[i]:
+                if found == len(out_probe):
+                    state[0], state[1], state[2] = i, compared, j
+                    return found
+                out_probe[found] = i
+                out_stored[found] = j
+                found += 1
+            compared += 1
+            j = np.int64(following[j])
+    state[0], state[1] = -1, compared
+    return found
+"""
 
 
 class HashIndex(Subwindow):
@@ -62,4 +95,6 @@ class HashIndex(Subwindow):
         batch = probing.mine(probing.batch)
         hashes = hash_keys([batch.slots[k] for k in self._probing_key])
         own = (*self.stored.tested(self.slots), self.coordinate.slice(0, self.count), self._heads, self._following)
-        return self.run(self.stored.hash_probe, batch, sink, own, (hashes,), np.array([0, 0, -1]))
+        return self.run(
+            self.stored.kernel(hash_source, "hash_probe"), batch, sink, own, (hashes,), np.array([0, 0, -1])
+        )

@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..predicate.cache import compiled
+from ..arrays import INT64_MAX, INT64_MIN, Array, Words
+from ..compile.cache import compiled
 from ..predicate.keys import RangeKey
-from .batch import Array, Batch
+from .batch import Batch
 from .hash import hash_keys
 from .sorting import sort_words
-from .words import Words
 
 PLACE_BITS = 22
 KEY_BITS = 64 - PLACE_BITS
@@ -38,7 +38,6 @@ HASH_BITS = 20
 """Bits of the hash where a range key follows it."""
 MOST_CELLS = 8
 """A band that touches more cells is taken as one range from the first to the last."""
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 RunAll = Callable[[Sequence[Callable[[], Any]]], Any]
 
 

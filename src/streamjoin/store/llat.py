@@ -18,11 +18,12 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
-from ..predicate.cache import compiled
-from .words import Places, State, Words
+from ..arrays import Places, Words
+from ..compile.cache import compiled
+from ..compile.intrinsics import I32, I64, compress, count_chosen, element, lane_numbers, load_lanes, splat, store_lanes
+from .words import State
 
 Links = npt.NDArray[np.int64]
 
@@ -118,31 +119,17 @@ def _take_lanes(typing: Any, words: Any, slot: Any, end: Any, low: Any, span: An
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         words_, slot_, end_, low_, span_, mask_, out_, at_ = args
-
-        def address(number: int, array: Any, place: Any, vector: Any) -> Any:
-            data = context.make_array(signature.args[number])(context, builder, array).data
-            return builder.bitcast(builder.gep(data, [place]), vector.as_pointer())
-
-        def splat(value: Any, vector: Any) -> Any:
-            undefined = ir.Constant(vector, ir.Undefined)
-            one = builder.insert_element(undefined, value, ir.Constant(i32, 0))
-            return builder.shuffle_vector(one, undefined, ir.Constant(narrow, [0] * LANES))
-
-        def function(name: str, result: Any, *parameters: Any) -> Any:
-            return cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, parameters), name)  # type: ignore[no-untyped-call]
-
-        i16, i32, i64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
-        wide, narrow, bits = ir.VectorType(i64, LANES), ir.VectorType(i32, LANES), ir.VectorType(ir.IntType(1), LANES)
-        loaded = builder.load(address(0, words_, slot_, wide), align=8)
-        inside = builder.icmp_unsigned("<=", builder.sub(loaded, splat(low_, wide)), splat(span_, wide))
-        rest = splat(builder.sub(end_, slot_), wide)
-        before_end = builder.icmp_signed("<", ir.Constant(wide, list(range(LANES))), rest)
-        lanes = builder.and_(inside, before_end)
-        places = builder.and_(builder.trunc(loaded, narrow), splat(builder.trunc(mask_, i32), narrow))
-        compress = function(f"llvm.experimental.vector.compress.v{LANES}i32", narrow, narrow, bits, narrow)
-        packed = builder.call(compress, [places, lanes, ir.Constant(narrow, ir.Undefined)])
-        builder.store(packed, address(6, out_, at_, narrow), align=4)
-        return builder.zext(builder.call(function("llvm.ctpop.i16", i16, i16), [builder.bitcast(lanes, i16)]), i64)
+        kinds = signature.args
+        loaded = load_lanes(builder, element(context, builder, kinds[0], words_, slot_), I64, LANES)
+        distance = builder.sub(loaded, splat(builder, low_, LANES))
+        inside = builder.icmp_unsigned("<=", distance, splat(builder, span_, LANES))
+        rest = splat(builder, builder.sub(end_, slot_), LANES)
+        chosen = builder.and_(inside, builder.icmp_signed("<", lane_numbers(I64, LANES), rest))
+        narrow = ir.VectorType(I32, LANES)
+        mask = splat(builder, builder.trunc(mask_, I32), LANES)
+        places = builder.and_(builder.trunc(loaded, narrow), mask)
+        store_lanes(builder, compress(builder, places, chosen), element(context, builder, kinds[6], out_, at_))
+        return count_chosen(builder, chosen)
 
     u64 = types.uint64
     return types.int64(words, types.int64, types.int64, u64, u64, u64, out, types.int64), codegen

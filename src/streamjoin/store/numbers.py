@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ..predicate.cache import compiled
-
-Integers = npt.NDArray[np.int64]
+from ..arrays import Integers
+from ..compile.cache import compiled
 
 
 class Numbers:

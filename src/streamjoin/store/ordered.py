@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ..predicate.cache import compiled
+from ..compile.cache import compiled
 from .batch import Batch, PairSink, Probing
 from .bi_sort import BiSort, probe_runs
 from .chain import Index
-from .choice import SideKeys
+from .check_kernels import check_runs_source, check_source
+from .key_choice import SideKeys
 from .keyspace import PLACE_BITS, KeySpace, Ranges
 from .scan import ScanIndex
 from .sorting import sort_words
@@ -204,7 +205,7 @@ class OrderedIndex(Subwindow):
             found = self.words.probe(low, high, out_probe, out_stored, state)
             owner = owner_of_range
             if not self.space.decides:
-                found = self.stored.check(
+                found = self.stored.kernel(check_source, "check")(
                     *self.stored.tested(self.slots), *self.stored.tested_of_probes(batch),
                     found, owner, out_probe, out_stored,
                 )  # fmt: skip
@@ -234,7 +235,10 @@ def probe_sorted(subwindows: Sequence[OrderedIndex], probing: Probing, sink: Pai
         return
     batch, stored = probing.batch, first.stored
     assert first.space is not None
-    kernel, slots = (probe_runs, []) if first.space.decides else (stored.check_runs, stored.tested_of_probes(batch))
+    if first.space.decides:
+        kernel, slots = probe_runs, []
+    else:
+        kernel, slots = stored.kernel(check_runs_source, "check_runs"), stored.tested_of_probes(batch)
     low, high, owner = ranges.low[mine], ranges.high[mine], ranges.owner[mine]
     table, state, masks = np.array(runs, np.int64), np.zeros(5, np.int64), (_PLACE_MASK, first.space.rest_mask)
     while state[4] < len(runs):

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..predicate.cache import compiled
+from ..arrays import Places, Words
+from ..compile.cache import compiled
 from .llat import BLOCK, LAST_WORD, Compacted, Llat, Output, Partitions, append, locate, rebound, scan, width_of
-from .words import Places, State, Words
+from .words import State
 
 Counts = npt.NDArray[np.int64]
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..predicate.kernels import BLOCK
-from .batch import INT64_MAX, INT64_MIN, Batch, PairSink, Probing
+from ..arrays import INT64_MAX, INT64_MIN
+from .batch import Batch, PairSink, Probing
+from .scan_kernel import BLOCK
 from .subwindow import StoredSide, Subwindow, block_ranges
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..predicate.cache import compiled
-from .words import Words
+from ..arrays import Words
+from ..compile.cache import compiled
 
 DIGIT = 11
 SHORT = 64

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..predicate.cache import Kernel, compiled
-from ..predicate.expr import Side, other
-from ..predicate.kernels import BLOCK, check_kernel, check_runs_kernel, hash_kernel, scan_kernel
+from ..arrays import Array
+from ..compile.cache import Kernel, LazyKernel, compiled
 from ..predicate.lower import Lowered
-from .batch import Array, Batch, PairSink, Probing
+from ..side import Side, other
+from .batch import Batch, PairSink, Probing
 from .numbers import Numbers
+from .scan_kernel import BLOCK, scan_source
+
+Template = Callable[[Lowered, Side], str]
+"""Writes the text of a kernel for a lowered predicate and the side that is stored."""
 
 
 @dataclass
@@ -25,20 +29,19 @@ class StoredSide:
     dtypes: dict[int, str] = field(init=False)
     record: np.dtype[Any] = field(init=False)
     """The slots of one tuple side by side, wide ones first."""
-    scan: Kernel = field(init=False)
-    check: Kernel = field(init=False)
-    check_runs: Kernel = field(init=False)
-    hash_probe: Kernel = field(init=False)
+    _kernels: dict[str, Kernel] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         slots = self.lowered.slots[self.side]
         self.dtypes = {number: slots[number].dtype for number in self.lowered.kept[self.side]}
         by_width = sorted(self.dtypes.items(), key=lambda slot: -np.dtype(slot[1]).itemsize)
         self.record = np.dtype([(str(number), dtype) for number, dtype in by_width], align=True)
-        self.scan = scan_kernel(self.lowered, self.side)
-        self.check = check_kernel(self.lowered, self.side)
-        self.check_runs = check_runs_kernel(self.lowered, self.side)
-        self.hash_probe = hash_kernel(self.lowered, self.side)
+
+    def kernel(self, template: Template, name: str) -> Kernel:
+        """A template's kernel for this predicate and side."""
+        if name not in self._kernels:
+            self._kernels[name] = LazyKernel(template(self.lowered, self.side), name)
+        return self._kernels[name]
 
     def tested(self, slots: Any) -> list[Array]:
         """A stored tuple's slots that the condition reads, in the kernels' order."""
@@ -148,7 +151,7 @@ class Subwindow:
         if start or coordinate is None:
             coordinate = self.coordinate.slice(start, stop)
         own = (*slots, coordinate, *blocks, stop - start)
-        return self.run(self.stored.scan, batch, sink, own, (), np.zeros(2, np.int64), start)
+        return self.run(self.stored.kernel(scan_source, "scan"), batch, sink, own, (), np.zeros(2, np.int64), start)
 
     def run(
         self, kernel: Kernel, batch: Batch, sink: PairSink, own: Sequence[Any], of_probes: Sequence[Any], state: Array,

@@ -23,9 +23,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..predicate.cache import compiled
+from ..arrays import Places, Words
+from ..compile.cache import compiled
 from .llat import BLOCK, LAST_WORD, SIGMA, Compacted, Links, Llat, Output, Partitions, append, scan
-from .words import Places, State, Words
+from .words import State
 
 LEAF_WIDTH = 80
 FANOUT = 64

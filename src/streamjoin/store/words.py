@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-Words = npt.NDArray[np.uint64]
-Places = npt.NDArray[np.int32]
+from ..arrays import Places, Words
+
 State = npt.NDArray[np.int64]
 
 

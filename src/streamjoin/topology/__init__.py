@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from ..predicate.expr import Side, other
+from ..arrays import Rows
+from ..side import Side, other
 from ..store import Window
-from ..store.batch import Batch, PairSink, Rows
+from ..store.batch import Batch, PairSink
 
 Pairs = tuple[list[Rows], list[Rows]]
 """Rows of the left and of the right, piece by piece: the n-th row of one belongs to the n-th row of the other."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..flow.crew import Crew
-from ..predicate.expr import Side, other
+from ..parallel.crew import Crew
+from ..side import Side, other
 from ..store import Batch, PairSink, Probing, Window
 from ..store.batch import Decide
 from . import OverWindows, Pairs, Part

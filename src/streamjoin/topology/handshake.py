@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections import deque
 
-from ..flow.order import INT64_MIN
-from ..predicate.expr import SIDES, Side
-from .node import Block, Kind, LocalWindow, Message, Port, Send, inserted
+from ..arrays import INT64_MIN
+from ..parallel.threads import Port
+from ..side import SIDES, Side
+from .node import Block, Kind, LocalWindow, Message, Send, inserted
 
 
 class Board:

@@ -23,8 +23,9 @@ from __future__ import annotations
 
 from collections import deque
 
-from ..predicate.expr import Side, other
-from .node import Block, Kind, LocalWindow, Message, Port, Send, inserted
+from ..parallel.threads import Port
+from ..side import Side, other
+from .node import Block, Kind, LocalWindow, Message, Send, inserted
 
 
 class LowLatencyNode:

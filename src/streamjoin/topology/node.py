@@ -15,12 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from ..predicate.expr import Side
-
-Port = Literal["left", "right", "driver"]
-"""Where a message comes from or goes to: the neighbour on one side (at the ends of a chain, the driver)."""
+from ..parallel.threads import Port
+from ..side import Side
 
 
 class Kind(Enum):

@@ -18,8 +18,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..flow.crew import Crew
-from ..predicate.expr import SIDES, Side, other
+from ..parallel.crew import Crew
+from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, Window
 from ..store.batch import Decide
 from . import OverWindows, Pairs, Part

@@ -13,12 +13,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..flow.gate import Gate
-from ..predicate.expr import SIDES, Side
+from ..arrays import Rows
+from ..parallel.gate import Gate
+from ..side import SIDES, Side
 from ..store import Batch
-from ..store.batch import Decide, Rows
+from ..store.batch import Decide
+from .driver import MakeWindow, SplitJoin, block_size
 from .node import Block
-from .over_nodes import MakeWindow, SplitJoin, block_size
 
 CAPACITY = 1 << 15
 

@@ -7,8 +7,9 @@ stores the tuple of the earlier block, when the later block comes.
 
 from __future__ import annotations
 
-from ..predicate.expr import Side, other
-from .node import Block, Kind, LocalWindow, Message, Port, Send
+from ..parallel.threads import Port
+from ..side import Side, other
+from .node import Block, Kind, LocalWindow, Message, Send
 
 
 class SplitNode:

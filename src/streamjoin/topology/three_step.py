@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..predicate.expr import Side, other
+from ..side import Side, other
 from ..store import Batch, PairSink, Window
 from ..store.batch import Decide
 from . import OverWindows, Pairs

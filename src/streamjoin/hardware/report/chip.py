@@ -15,8 +15,8 @@ from statistics import median
 
 from rich.table import Table
 
-from ...bench import plots
 from ...bench.subwindow import titled
+from ...reporting import plots
 from ..synthesis import Say, resources, timing
 from ..tools import ToolError
 from .common import Entries, Experiment, chart, fitted, papers_join

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from rich.table import Table
 
-from ...bench import plots
 from ...errors import StreamJoinError
+from ...reporting import plots
 from ..design import check_design
 from ..drive import Entry
 from ..handshake import HandshakeJoin

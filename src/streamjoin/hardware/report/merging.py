@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from ...bench import plots
 from ...bench.subwindow import titled
+from ...reporting import plots
 from ..bi_sort import BiSortRun, BiSortShape, Insert, Probe, simulate_bi_sort
 from ..bi_sort.steps import Step
 from ..synthesis import Say

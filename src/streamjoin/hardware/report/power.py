@@ -28,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 from rich.table import Table
 
-from ...bench import plots
 from ...bench.subwindow import titled
+from ...reporting import plots
 from ..compiled import Compiled, Object
 from ..drive import COUNTED, WATCH, Feeder
 from ..handshake import HandshakeJoin

@@ -29,8 +29,8 @@ import numpy as np
 import numpy.typing as npt
 from rich.table import Table
 
-from ...bench import plots
 from ...bench.subwindow import titled
+from ...reporting import plots
 from ..drive import Entry, Feeder
 from ..handshake import HandshakeJoin
 from ..simulate import run, unpack_payloads

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from ...bench import plots
 from ...bench.subwindow import titled
+from ...reporting import plots
 from ..drive import Feeder
 from ..handshake import HandshakeJoin
 from ..simulate import run, unpack_payloads

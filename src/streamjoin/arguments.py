@@ -1,0 +1,18 @@
+"""Checks that several public calls share."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any
+
+from .errors import ArgumentError
+
+
+def choose(argument: str, value: Any, allowed: Sequence[str]) -> Any:
+    """One of a few words; ArgumentError suggests the closest one."""
+    if value in allowed:
+        return value
+    close = difflib.get_close_matches(str(value), allowed, n=1)
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    raise ArgumentError(f"{argument}: {value!r} is not valid{hint}; choose from {', '.join(map(repr, allowed))}")

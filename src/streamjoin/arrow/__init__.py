@@ -1,0 +1,1 @@
+"""Arrow at the door: tables that are checked, time columns that become ticks."""

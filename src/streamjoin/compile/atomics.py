@@ -1,0 +1,56 @@
+"""Words that several threads read and write at once: acquire loads, release stores, and adding in one step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import types
+from numba.extending import intrinsic
+
+from .cache import compiled_brief
+from .intrinsics import element
+
+
+def _load(typing: Any, words: Any, place: Any) -> Any:
+    """words[place]; what its writer did before it stored this value is seen from here on."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load_atomic(element(context, builder, signature.args[0], *args), "acquire", 8)
+
+    return types.int64(words, types.int64), codegen
+
+
+def _store(typing: Any, words: Any, place: Any, value: Any) -> Any:
+    """words[place] = value; whoever sees it also sees all that was done before."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store_atomic(args[2], element(context, builder, signature.args[0], *args[:2]), "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(words, types.int64, types.int64), codegen
+
+
+def _add(typing: Any, words: Any, place: Any, amount: Any) -> Any:
+    """words[place] += amount in one step, whoever else does so; returns the value before."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.atomic_rmw("add", element(context, builder, signature.args[0], *args[:2]), args[2], "acq_rel")
+
+    return types.int64(words, types.int64, types.int64), codegen
+
+
+load_acquire: Any = intrinsic(_load)
+store_release: Any = intrinsic(_store)
+fetch_add: Any = intrinsic(_add)
+
+
+@compiled_brief
+def observe(words, place):  # type: ignore[no-untyped-def]
+    """`load_acquire` for callers that are not compiled."""
+    return load_acquire(words, place)
+
+
+@compiled_brief
+def publish(words, place, value):  # type: ignore[no-untyped-def]
+    """`store_release` for callers that are not compiled."""
+    store_release(words, place, value)

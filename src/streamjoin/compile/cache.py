@@ -1,0 +1,145 @@
+"""Where compiled code is kept: a directory of generated modules, beside which Numba puts their machine code.
+
+The directory is `$STREAMJOIN_CACHE_DIR`, or `streamjoin` in the user's cache directory. It may be deleted at any time
+and used by many processes at once. Whoever can write to it can run code as its users, so a directory that belongs to
+somebody else or is open to others is only used when it was named explicitly.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import importlib.util
+import os
+import pickle
+import re
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from numba import __version__ as numba_version
+from numba import njit
+
+from .. import __version__
+from ..errors import ArgumentError
+
+Kernel = Callable[..., int]
+UNREADABLE = (EOFError, pickle.UnpicklingError, ValueError, AttributeError, ImportError, IndexError, KeyError, OSError)
+"""What Numba raises on a file of machine code that is cut off or garbled."""
+
+
+def compiled(function: Callable[..., Any], *, nogil: bool = True) -> Any:
+    """Compile a function of this package, and keep the machine code wherever Numba finds a place for it."""
+    try:
+        return njit(nogil=nogil, cache=True)(function)
+    except RuntimeError:  # a read-only installation, and no home directory either
+        return njit(nogil=nogil)(function)
+
+
+def compiled_brief(function: Callable[..., Any]) -> Any:
+    """The same for what takes a moment: it keeps the GIL, which others would take from it and not give back as soon."""
+    return compiled(function, nogil=False)
+
+
+@cache
+def cache_directory() -> Path:
+    """Where generated kernels live; its name changes with the versions that machine code depends on."""
+    stamp = hashlib.sha256(f"{__version__} {numba_version} {sys.version}".encode()).hexdigest()[:12]
+    return private_directory(f"kernels-{stamp}")
+
+
+@cache
+def private_directory(name: str) -> Path:
+    """A directory of this name that nobody else can write to: in the cache directory, or else a temporary one."""
+    chosen = os.environ.get("STREAMJOIN_CACHE_DIR")
+    try:
+        base = Path(chosen) if chosen else _user_cache() / "streamjoin"
+        directory = base / name
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=directory):
+            if chosen or _is_private(directory):
+                return directory
+    except (OSError, RuntimeError):
+        if chosen:
+            message = f"STREAMJOIN_CACHE_DIR: cannot write to {chosen!r}; name a writable directory"
+            raise ArgumentError(message) from None
+    temporary = tempfile.mkdtemp(prefix=f"streamjoin-{name}-")
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    return Path(temporary)
+
+
+def _user_cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+def _is_private(directory: Path) -> bool:
+    status = directory.stat()
+    return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def forget(source: str, name: str) -> None:
+    """Remove what is kept of a function, because it cannot be read."""
+    load.cache_clear()
+    path = _path(source, name)
+    for file in [path, *(path.parent / "__pycache__").glob(f"{path.stem}*")]:
+        file.unlink(missing_ok=True)
+
+
+def _path(source: str, name: str) -> Path:
+    """A kernel's file. Its name changes with the kernel's text, and with that of our modules which the text imports:
+    their functions become part of its machine code."""
+    digest = hashlib.sha256(source.encode())
+    for module in re.findall(r"^from (streamjoin\S+) import", source, re.MULTILINE):
+        digest.update(_content(module))
+    return cache_directory() / f"{name}_{digest.hexdigest()[:20]}.py"
+
+
+@cache
+def _content(module: str) -> bytes:
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).read_bytes()
+
+
+@cache
+def load(source: str, name: str) -> Kernel:
+    """Import a generated function. A file that does not hold exactly this source is replaced, never run."""
+    path = _path(source, name)
+    if not path.exists() or path.read_text() != source:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(descriptor, "w") as file:
+            file.write(source)
+        os.replace(temporary, path)
+    spec = importlib.util.spec_from_file_location(f"streamjoin_kernel_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    function: Kernel = getattr(module, name)
+    return function
+
+
+class LazyKernel:
+    """Compiled when it is first called."""
+
+    def __init__(self, source: str, name: str) -> None:
+        self._source, self._name = source, name
+        self._function: Kernel | None = None
+
+    def __call__(self, *args: Any) -> int:
+        if self._function is None:
+            try:
+                self._function = load(self._source, self._name)
+                return self._function(*args)
+            except UNREADABLE:  # a damaged file of machine code: compile anew
+                forget(self._source, self._name)
+                self._function = load(self._source, self._name)
+        return self._function(*args)

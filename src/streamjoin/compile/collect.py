@@ -1,0 +1,124 @@
+"""From a mask of hits to pairs: the part of a scan that does not depend on the predicate.
+
+Positions of set bits are written with LLVM's vector compress (one instruction with AVX-512, scalar code elsewhere),
+so a slice in which many tuples match costs little more than one in which few do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from .cache import compiled
+from .intrinsics import I8, I32, I64, compress, count_chosen, element, lane_numbers, load_lanes, splat, store_lanes
+
+LANES = 16
+
+
+def _set_lanes(context: Any, builder: Any, mask_type: Any, mask: Any, place: Any, count: int) -> Any:
+    data = builder.bitcast(context.make_array(mask_type)(context, builder, mask).data, I8.as_pointer())
+    loaded = load_lanes(builder, builder.gep(data, [place]), I8, count)
+    return builder.icmp_unsigned("!=", loaded, ir.Constant(ir.VectorType(I8, count), None))
+
+
+def _append(context: Any, builder: Any, chosen: Any, base: Any, out_type: Any, out: Any, at: Any) -> Any:
+    """out[at:] = base + the numbers of the chosen lanes; returns how many. Writes all 16 places."""
+    numbers = builder.add(splat(builder, base, LANES), lane_numbers(I32, LANES))
+    store_lanes(builder, compress(builder, numbers, chosen), element(context, builder, out_type, out, at))
+    return count_chosen(builder, chosen)
+
+
+@intrinsic
+def _any_of_64(typing: Any, mask: Any, place: Any) -> Any:
+    """Whether any of mask[place : place + 64] is set."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lanes = _set_lanes(context, builder, signature.args[0], *args, 64)
+        return builder.icmp_unsigned("!=", builder.bitcast(lanes, I64), ir.Constant(I64, 0))
+
+    return types.boolean(mask, types.int64), codegen
+
+
+@intrinsic
+def _append_16(typing: Any, mask: Any, place: Any, base: Any, out: Any, at: Any) -> Any:
+    """Append base + k to out for each set mask[place + k], k < 16; returns how many."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        mask_, place_, base_, out_, at_ = args
+        lanes = _set_lanes(context, builder, signature.args[0], mask_, place_, LANES)
+        return _append(context, builder, lanes, base_, signature.args[3], out_, at_)
+
+    return types.int64(mask, types.int64, types.int32, out, types.int64), codegen
+
+
+@intrinsic
+def _append_16_inside(
+    typing: Any, mask: Any, place: Any, base: Any, out: Any, at: Any, coordinate: Any, low: Any, width: Any
+) -> Any:
+    """The same, for those with low <= coordinate < low + width only."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        mask_, place_, base_, out_, at_, coordinate_, low_, width_ = args
+        lanes = _set_lanes(context, builder, signature.args[0], mask_, place_, LANES)
+        where = load_lanes(builder, element(context, builder, signature.args[5], coordinate_, place_), I64, LANES)
+        distance = builder.sub(where, splat(builder, low_, LANES))
+        inside = builder.icmp_unsigned("<", distance, splat(builder, width_, LANES))
+        return _append(context, builder, builder.and_(lanes, inside), base_, signature.args[3], out_, at_)
+
+    parameters = (mask, types.int64, types.int32, out, types.int64, coordinate, types.int64, types.uint64)
+    return types.int64(*parameters), codegen
+
+
+@compiled
+def collect(mask, probe, begin, coordinate, low, high, out_probe, out_stored, found, density):
+    """Append (probe, begin + j) for each set mask[j] with low <= coordinate[j] < high; returns the new count.
+
+    `mask` is scratch of a multiple of 64 places; the outputs are overwritten up to 16 places beyond the mask's hits.
+    `density` only matters for speed: 0 expects hardly any hits, 1 some, 2 many.
+    """
+    size = len(coordinate)
+    if high <= low:
+        return found
+    for j in range(size, (size + 63) & ~63):
+        mask[j] = False
+    end = found
+    if density == 1:
+        for j in range(0, size, 16):
+            end += _append_16(mask, j, np.int32(begin + j), out_stored, end)
+    elif density == 0:
+        for group in range(0, size, 64):
+            if _any_of_64(mask, group):
+                for j in range(group, min(group + 64, size), 16):
+                    end += _append_16(mask, j, np.int32(begin + j), out_stored, end)
+    if density == 2 or (end - found) * 16 > size:
+        end = found
+        whole = size & ~15
+        for j in range(0, whole, 16):
+            end += _append_16_inside(
+                mask,
+                j,
+                np.int32(begin + j),
+                out_stored,
+                end,
+                coordinate,
+                low,
+                np.uint64(high) - np.uint64(low),
+            )
+        for j in range(whole, size):
+            out_stored[end] = np.int32(begin + j)
+            end += mask[j] & (coordinate[j] >= low) & (coordinate[j] < high)
+    else:
+        hits = end
+        end = found
+        for k in range(found, hits):
+            j = out_stored[k]
+            where = coordinate[j - begin]
+            out_stored[end] = j
+            end += (where >= low) & (where < high)
+    for k in range(found, end):
+        out_probe[k] = probe
+    return end

@@ -1,0 +1,161 @@
+"""The keyword arguments of a join, checked at the call: wrong ones never reach the data."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal, get_args
+
+import pyarrow as pa
+
+from ..arguments import choose
+from ..arrow.times import TimeColumns, time_columns
+from ..errors import ArgumentError
+from ..side import Side
+from ..window import CountWindow, TimeUnit, TimeWindow, check_windows, lateness_ticks, parse_window, ticks
+
+How = Literal["inner", "left", "right", "full", "semi", "anti"]
+"""Which rows are reported: matching pairs; also the unmatched rows of one or both sides; left rows with or without a
+match."""
+Order = Literal["none", "punctuated", "sorted"]
+"""As found; as found with watermarks; by result timestamp and both positions, the same sequence on every run."""
+Algorithm = Literal[
+    "three-step",
+    "celljoin",
+    "handshake",
+    "low-latency-handshake",
+    "splitjoin",
+    "scalejoin",
+    "panjoin",
+    "auto",
+]
+IndexName = Literal["scan", "hash", "bi-sort", "rap-table", "wib-tree", "auto"]
+Late = Literal["drop", "keep"]
+"""Whether late rows are only counted, or also kept for `late()`."""
+
+ORDERED: tuple[str, ...] = ("bi-sort", "rap-table", "wib-tree")
+MOST_WORKERS = 256
+"""Each may be a thread; more of them than cores only take turns."""
+MAX_PENDING, MAX_BATCH, MAX_WAIT = 1 << 24, 1 << 15, 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Checked arguments; windows and lateness are in ticks of the time columns or in rows."""
+
+    windows: dict[Side, TimeWindow | CountWindow]
+    time: TimeColumns | None
+    lateness: int
+    how: How
+    order: Order
+    algorithm: str
+    index: str
+    workers: int
+    late: Late
+    algorithm_why: str = "asked for"
+    max_pending: int = MAX_PENDING
+    max_batch: int = MAX_BATCH
+    max_wait: float = MAX_WAIT
+    """Seconds."""
+
+    @property
+    def needs_order(self) -> bool:
+        """Whether tuples must be taken in the merged order: where order decides which pairs there are, or theirs, or
+        where the algorithm begins with it."""
+        counted = any(isinstance(window, CountWindow) for window in self.windows.values())
+        return counted or self.order == "sorted" or self.algorithm == "scalejoin"
+
+
+def check_options(
+    left: pa.Schema,
+    right: pa.Schema,
+    *,
+    window: Any,
+    time: Any,
+    lateness: Any,
+    how: Any,
+    algorithm: Any,
+    index: Any,
+    workers: Any,
+    order: Any,
+    late: Any,
+    max_pending: Any = MAX_PENDING,
+    max_batch: Any = MAX_BATCH,
+    max_wait: Any = MAX_WAIT,
+    has_equality: bool,
+    has_order: bool,
+) -> Options:
+    """Check everything but the predicate; ArgumentError names the argument and what would do."""
+    windows = parse_window(window)
+    columns = time_columns(left, right, time)
+    check_windows(windows, columns is not None)
+    unit = columns.unit if columns else None
+    crew = _workers(workers)
+    return Options(
+        windows={"left": _in_ticks(windows[0], unit), "right": _in_ticks(windows[1], unit)},
+        time=columns,
+        lateness=lateness_ticks(lateness, unit),
+        how=choose("how", how, get_args(How)),
+        order=choose("order", order, get_args(Order)),
+        algorithm=_algorithm(algorithm, crew),
+        algorithm_why="asked for" if algorithm != "auto" else f"{crew} worker{'s' * (crew > 1)}",
+        index=_index(index, has_equality, has_order),
+        workers=crew,
+        late=choose("late", late, get_args(Late)),
+        max_pending=_rows("max_pending", max_pending),
+        max_batch=_rows("max_batch", max_batch),
+        max_wait=_seconds("max_wait", max_wait),
+    )
+
+
+def _in_ticks(window: TimeWindow | CountWindow, unit: TimeUnit | None) -> TimeWindow | CountWindow:
+    if isinstance(window, CountWindow):
+        return window
+    assert unit is not None
+    return TimeWindow(ticks(window, unit))
+
+
+def _algorithm(algorithm: Any, workers: int) -> str:
+    choose("algorithm", algorithm, get_args(Algorithm))
+    if algorithm == "auto":
+        return "panjoin" if workers > 1 else "three-step"
+    return str(algorithm)
+
+
+def _index(index: Any, has_equality: bool, has_order: bool) -> str:
+    choose("index", index, get_args(IndexName))
+    if index == "hash" and not has_equality:
+        raise ArgumentError(
+            "index: 'hash' needs an equality between the two streams that every pair must meet, such as l.k = r.k, "
+            "and the predicate has none; use 'auto'" + (", 'bi-sort'" if has_order else "") + " or 'scan'"
+        )
+    if index in ORDERED and not has_order:
+        raise ArgumentError(
+            f"index: {index!r} needs an equality, a band or a range between the two streams that every pair must meet, "
+            "such as l.x BETWEEN r.a - 5 AND r.a + 5, and the predicate has none that it could sort by; use 'scan' or "
+            "'auto'"
+        )
+    return str(index)
+
+
+def _rows(argument: str, value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < 1:
+        raise ArgumentError(f"{argument}: {value!r} will not do; give a number of rows, 1 or more")
+    return int(value)
+
+
+def _seconds(argument: str, value: Any) -> float:
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+        raise ArgumentError(f"{argument}: {value!r} will not do; give seconds, such as 0.005, or a timedelta")
+    return float(value)
+
+
+def _workers(workers: Any) -> int:
+    if workers is None:
+        return min(os.cpu_count() or 1, MOST_WORKERS)
+    if isinstance(workers, bool) or not hasattr(workers, "__index__") or not 1 <= int(workers) <= MOST_WORKERS:
+        raise ArgumentError(f"workers: {workers!r} will not do; give a number of cores, from 1 to {MOST_WORKERS}")
+    return int(workers)

@@ -1,0 +1,197 @@
+"""What the topologies would do on 1 to 256 cores, from costs that were measured on one or two.
+
+A step of the driver takes some tuples, cuts them into blocks, and lets the nodes work until all are through; results
+can be polled when it ends. The model plays a *wave* of blocks through the nodes, event by event: a node takes the next
+message, handles it, hands it on (low-latency handshake join before it compares, handshake join after that), compares
+the block with its share of the other window, and takes the next one. It has no random numbers. What is known exactly is
+no event: CellJoin's parts and the nodes of SplitJoin and ScaleJoin all do the same at the same time, and handshake
+join's latency follows from where tuples meet (low-latency handshake join, section 3.1).
+
+Assumptions, each of which flatters or slights the algorithms:
+- All cores are equal, scan as fast as one of two that scan at once, and have as much memory bandwidth as they need.
+- Windows are full and evenly shared; every block finds equally much to compare, and few results.
+- Handling a message (Python) needs the interpreter's lock from its beginning to its end, one node at a time; comparing
+  (compiled) does not. With `lock=False` each core handles its messages beside the others, as in the papers' C programs.
+- A hop costs the same between any two neighbours (no NUMA), and so do an acknowledgement and a feed by the driver.
+- The driver rests while nodes work, and they rest while it does; it has a core for itself or takes none.
+- Blocks are as large as `over_nodes` makes them, by its own rule.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..store.batch import LARGEST_PART
+from ..topology.driver import WAVE, block_size
+
+HANDS_ON_FIRST = {"low-latency-handshake": True, "handshake": False}
+"""Chains, and whether a node hands a block on before it compares it."""
+STARS = ("splitjoin", "scalejoin")
+CORES = (1, 2, 4, 8, 16, 24, 32, 40, 48, 64, 128, 256)
+PAPERS_WINDOW, PAPERS_BATCH = 900, 64
+"""15 minutes, and how many tuples the papers' driver pushes at a time."""
+CLOSE_ENOUGH, MOST_TRIES = 0.01, 20
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What was measured of one algorithm: rates in comparisons per second, times in seconds."""
+
+    alone: float
+    """Comparisons per second of one core while the others rest."""
+    together: float
+    """The same while another core scans too."""
+    message: float
+    """A node's work per block, besides comparing."""
+    stored: float
+    """A node's work per tuple of a block, besides comparing."""
+    hop: float
+    """From one node to the next."""
+    step: float
+    """The driver's work per step, whatever is in it."""
+    tuple: float
+    """The driver's work per tuple."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """So many cores that run an algorithm at such costs; `lock`: they share one interpreter."""
+
+    algorithm: str
+    cores: int
+    costs: Costs
+    lock: bool = True
+
+    def _scan(self, tuples: float, window: float) -> float:
+        """Seconds in which a core takes so many tuples and compares them with its share of a window."""
+        rate = self.costs.alone if self.cores == 1 else self.costs.together
+        return tuples * (self.costs.stored + window / self.cores / rate)
+
+    def _handling(self) -> float:
+        """In a chain, each block is followed by about one message that says so: it has arrived, or reached the end."""
+        beside = self.costs.hop if self.algorithm in HANDS_ON_FIRST and self.cores > 1 else 0.0
+        return self.costs.message + beside
+
+    def wave(self, blocks: int, block: float, window: float) -> float:
+        """Seconds from the first block, of so many in all, until all nodes are through with all of them."""
+        scan, handling = self._scan(block, window), self._handling()
+        if self.algorithm in HANDS_ON_FIRST:
+            first = HANDS_ON_FIRST[self.algorithm]
+            return _chain(self.cores, blocks, handling, scan, self.costs.hop, first, self.lock)
+        each = max(handling + scan, self.cores * handling if self.lock else 0.0)
+        return blocks * (each + self.cores * self.costs.hop)
+
+    def step(self, tuples: int, window: float) -> float:
+        """Seconds that a step takes with so many tuples, half of them of each side."""
+        driver = self.costs.step + tuples * self.costs.tuple
+        if self.algorithm == "celljoin":
+            pieces = 2 * math.ceil(tuples / 2 / LARGEST_PART)
+            return driver + pieces * self.cores * self.costs.message + self._scan(tuples, window)
+        blocks = 2 * math.ceil(tuples / 2 / block_size(tuples // 2, self.cores))
+        size = tuples / blocks
+        waves, rest = divmod(blocks, WAVE)
+        whole = waves * self.wave(WAVE, size, window) if waves else 0.0
+        return driver + whole + (self.wave(rest, size, window) if rest else 0.0)
+
+    def throughput(self, window: float, tuples: int) -> float:
+        """Tuples of both streams per second, with windows of so many tuples and steps of so many."""
+        return tuples / self.step(tuples, window)
+
+    def sustained_rate(self, seconds: float, tuples: int) -> float:
+        """Tuples per second of each stream that can be kept up with windows of so many seconds: the work grows with
+        the square of the rate."""
+        rate = math.sqrt(self.cores * self.costs.together / (2 * seconds))
+        for _ in range(MOST_TRIES):
+            possible = self.throughput(rate * seconds, tuples) / 2
+            before, rate = rate, math.sqrt(rate * possible)
+            if abs(rate / before - 1) < CLOSE_ENOUGH:
+                break
+        return rate
+
+    def mean_latency(self, rate: float, windows: tuple[float, float], batch: int) -> float:
+        """Mean seconds from the arrival of a pair's later tuple until the pair can be polled, with such a rate of each
+        stream, windows of so many seconds, and batches of so many tuples of a stream.
+
+        A tuple waits until its batch is full, for a step that is under way, and for its own step to end. A step takes
+        all batches that have become full meanwhile. inf: the rate cannot be kept up.
+        """
+        window = rate * sum(windows) / 2
+        batches, interval = 1, batch / rate
+        while (seconds := self.step(2 * batches * batch, window)) > batches * interval:
+            batches += max(batches // 8, 1)
+            if batches * batch > window:
+                return math.inf
+        waiting = (batch - 1) / 2 / rate + (batches - 1) / 2 * interval
+        meeting = meeting_latency(windows, self.cores)[0] if self.algorithm == "handshake" else 0.0
+        return waiting + seconds + meeting
+
+
+def _chain(
+    nodes: int, blocks: int, handling: float, scan: float, hop: float, hands_on_first: bool, lock: bool
+) -> float:
+    """Half of the blocks enter at the left end and half at the right end; seconds until the last one is compared."""
+    events: list[tuple[float, int, int, int]] = []  # (time, number, node, direction; 0: the node is done)
+    waiting: list[deque[int]] = [deque() for _ in range(nodes)]
+    idle = [True] * nodes
+    unlocked, number, now = 0.0, 0, 0.0
+    for direction, node, count in ((1, 0, blocks - blocks // 2), (-1, nodes - 1, blocks // 2)):
+        for _ in range(count):
+            heapq.heappush(events, (0.0, number := number + 1, node, direction))
+    while events:
+        now, _, node, direction = heapq.heappop(events)
+        if direction:
+            waiting[node].append(direction)
+        else:
+            idle[node] = True
+        if not idle[node] or not waiting[node]:
+            continue
+        idle[node] = False
+        direction = waiting[node].popleft()
+        unlocked = handled = (max(now, unlocked) if lock else now) + handling
+        end = handled + scan
+        heapq.heappush(events, (end, number := number + 1, node, 0))
+        if 0 <= node + direction < nodes:
+            sent = handled if hands_on_first else end
+            heapq.heappush(events, (sent + hop, number := number + 1, node + direction, direction))
+    return now
+
+
+def meeting_latency(windows: tuple[float, float], nodes: int | None = None) -> tuple[float, float]:
+    """Mean and maximum of the time from the arrival of a pair's later tuple until the two meet in handshake join.
+
+    With windows R and S on n nodes, r reaches node j at age j R/n and s at age (n - 1 - j) S/n. They meet at the node
+    where the later of the two is there first. `None`: infinitely many nodes, where the maximum is R S / (R + S) and the
+    latency falls evenly from it to 0 with the distance of the two in time (section 3.1).
+    """
+    left, right = windows
+    if nodes is None:
+        most = left * right / (left + right)
+        return most / 2, most
+    reached_by_left = np.arange(nodes) * left / nodes
+    reached_by_right = np.arange(nodes)[::-1] * right / nodes
+    total, most = 0.0, 0.0
+    for later, earlier, span in (
+        (reached_by_left, reached_by_right, right),
+        (reached_by_right, reached_by_left, left),
+    ):
+        apart = (np.arange(1000) + 0.5) / 1000 * span
+        latency = np.maximum(later, earlier - apart[:, None]).min(axis=1)
+        total += float(latency.mean()) * span / (left + right)
+        most = max(most, float(np.maximum(later, earlier).min()))
+    return total, most
+
+
+def papers_benchmark(algorithm: str, costs: Costs, tuples: int, lock: bool) -> list[tuple[int, float, float]]:
+    """For each number of cores, the highest rate of each stream with the papers' windows, and the mean latency in
+    seconds at half of it with their batches."""
+    rows = []
+    for cores in CORES:
+        machine = Machine(algorithm, cores, costs, lock)
+        rate = machine.sustained_rate(PAPERS_WINDOW, tuples)
+        rows.append((cores, rate, machine.mean_latency(rate / 2, (PAPERS_WINDOW, PAPERS_WINDOW), PAPERS_BATCH)))
+    return rows

@@ -1,0 +1,1 @@
+"""What threads share: crews, mailboxes, gates, and nodes that run on threads."""

@@ -1,0 +1,7 @@
+"""All columns of the rows that can still be part of a result, kept by row number."""
+
+from __future__ import annotations
+
+from .payload import Payload
+
+__all__ = ["Payload"]

@@ -1,0 +1,1 @@
+"""What every report is made of: measuring, tables, plots."""

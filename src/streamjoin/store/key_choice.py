@@ -1,0 +1,281 @@
+"""Choosing the key space of a side from samples of both streams, at the border of two subwindows.
+
+Every candidate is tried on the samples: how many ranges a probing tuple asks for, and what share of the stored tuples
+lies in them. The cheapest wins; so a two-dimensional band finds its better column, or cells over both.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..arrays import INT64_MAX, INT64_MIN, Array, Words
+from ..predicate.keys import RangeKey
+from ..predicate.lower import Lowered, Test
+from ..predicate.render import render
+from ..side import Side, other
+from .batch import Batch, concatenated
+from .keyspace import HASH_BITS, KEY_BITS, REST_BITS, KeySpace, Ranges, Reduction, lowered_by
+
+STORED_SAMPLE, PROBING_SAMPLE = 1024, 256
+RANGE_COST, CANDIDATE_COST, PASSED_COST, SCAN_COST = 60.0, 15.0, 2.0, 0.1
+"""Nanoseconds for finding a range in every subwindow, for looking at a candidate, for passing one over because of its
+rest, and for comparing with an irregular tuple: only their ratios matter."""
+MOST_CELL_BITS = 20
+PATIENCE = 1.3
+"""How much worse a key space may become before others are tried, and how much better these must be."""
+_EMPTY: dict[str, Any] = {"widest": {}, "narrowest": {}, "exact": True}
+
+
+class SideKeys:
+    """What is known about keys of one stored side."""
+
+    def __init__(self, lowered: Lowered, stored: Side) -> None:
+        self._lowered, self._stored = lowered, stored
+        mine = stored == "right"
+        self._equalities = tuple((pair[mine], pair[not mine]) for pair in lowered.hash_slots)
+        self._keys = lowered.range_keys[stored]
+        self._stored_sample: dict[int, Array] = {}
+        self._probing_sample: Batch | None = None
+        self._recent: dict[str, deque[Batch]] = {"stored": deque(), "probing": deque()}
+        self._held = {"stored": 0, "probing": 0}
+        self._current: KeySpace | None = None
+        self._aliases = ("l", "r")
+        self._cost_when_chosen, self._window_when_chosen = 0.0, 0
+        self._chosen_knowing = False
+        self.changes = 0
+        self.candidates: float | None = None
+        """How many candidates a probing tuple is expected to find in the window; None while nothing is known."""
+
+    @property
+    def usable(self) -> bool:
+        return bool(self._equalities or self._keys)
+
+    @property
+    def text(self) -> str | None:
+        """The keys that are used at present; None before any was chosen."""
+        return None if self._current is None else self._current.why
+
+    @property
+    def is_informed(self) -> bool:
+        """Whether both sides have been seen."""
+        return bool(self._recent["stored"] and self._recent["probing"])
+
+    def observe_stored(self, batch: Batch) -> None:
+        self._observe("stored", batch, STORED_SAMPLE)
+
+    def observe_probing(self, batch: Batch) -> None:
+        self._observe("probing", batch, PROBING_SAMPLE)
+
+    def _observe(self, role: str, batch: Batch, wanted: int) -> None:
+        """Remember a spread of the youngest batches, just enough of them to make a sample."""
+        if not len(batch):
+            return
+        recent = self._recent[role]
+        recent.append(batch.take(np.arange(0, len(batch), -(-len(batch) // wanted))))
+        self._held[role] += len(recent[-1])
+        while self._held[role] - len(recent[0]) >= wanted:
+            self._held[role] -= len(recent.popleft())
+
+    def _sample(self) -> None:
+        """Put the samples together."""
+        stored, probing = self._recent["stored"], self._recent["probing"]
+        if stored:
+            self._stored_sample = {
+                k: np.concatenate([batch.slots[k] for batch in stored]) for k in self._lowered.kept[self._stored]
+            }
+        if probing:
+            self._probing_sample = concatenated(list(probing))
+
+    def resume(self, space: KeySpace) -> None:
+        """Go on with a space that was chosen before, unless another one is much better."""
+        self._current = space
+
+    def choose(self, window: int) -> KeySpace:
+        """The key space for the next subwindow of a window of so many tuples; the current one while it serves well.
+
+        Subwindows that share a key space also share the work of computing a batch's ranges.
+        """
+        self._sample()
+        current = self._current
+        best: KeySpace | None = None
+        best_cost = np.inf
+        if current is not None and self._covers(current):
+            cost, self.candidates = self._cost(current, window)
+            known = self._chosen_knowing and window <= 2 * self._window_when_chosen
+            if known and cost <= PATIENCE * max(self._cost_when_chosen, RANGE_COST):
+                return current
+            best, best_cost = current, cost / PATIENCE  # others must be so much better
+        for space in self._candidates():
+            cost, candidates = self._cost(space, window)
+            if cost < best_cost:
+                best, best_cost, self.candidates = space, cost, candidates
+        assert best is not None
+        self.changes += current is not None and best is not current
+        self._current = best
+        self._cost_when_chosen = best_cost * PATIENCE if best is current else best_cost
+        self._window_when_chosen = window
+        self._chosen_knowing = self.is_informed
+        return best
+
+    def _covers(self, space: KeySpace) -> bool:
+        """Whether the keys of today's sample still lie where the space has room for them."""
+        for key, reduction in ((space.cells, space.cell_reduction), (space.suffix, space.reduction)):
+            if key is not None:
+                values = self._stored_sample[key.key].astype(np.int64)
+                outside = (values < reduction.base) | (values > min(reduction.last, INT64_MAX))
+                if outside.mean() > 0.01:
+                    return False
+                if key.width is not None and key.key in space.limit:
+                    distance = space.distance(key, self._stored_sample)
+                    if (distance > space.limit_of(key)).mean() > 0.02:
+                        return False
+        return True
+
+    def _candidates(self) -> Iterator[KeySpace]:
+        if self._equalities:
+            point = self._point()
+            if point is not None:
+                yield self._space(suffix=point, why=f"equality of {self._text(point)}")
+                return
+            for key in self._keys[:4]:
+                yield self._space(hashed=self._equalities, suffix=key, why=f"equality, then {self._text(key)}")
+            if not self._keys:
+                yield KeySpace(hashed=self._equalities, why="equality")
+            return
+        for key in self._keys:
+            yield self._space(suffix=key, why=self._text(key))
+        if self._probing_sample is None:
+            return
+        bounded = [key for key in self._keys if key.bounded]
+        for cells in bounded:
+            for key in bounded:
+                if cells is not key and len(cells.intervals) == 1:
+                    for wider in (-1, 0, 1, 2):
+                        text = f"cells of {self._text(cells)}, then {self._text(key)}"
+                        yield self._space(cells=cells, suffix=key, wider=wider, why=text)
+
+    def _point(self) -> RangeKey | None:
+        """One equality of 32 bits: the value itself is the key, and may decide alone."""
+        if len(self._equalities) != 1 or self._keys:
+            return None
+        own, probing = self._equalities[0]
+        slot = self._lowered.slots[self._stored][own]
+        if slot.dtype != "int32":
+            return None
+        lowered = self._lowered
+        alone = len(lowered.tests) == 1 and isinstance(lowered.tests[0], Test) and lowered.others == "True"
+        decides = alone and not lowered.recheck and not lowered.recheck_long_text
+        return RangeKey(own, ((probing, probing),), exact=True, decides=decides, expr=slot.expr)
+
+    def _space(
+        self,
+        *,
+        hashed: tuple[tuple[int, int], ...] = (),
+        cells: RangeKey | None = None,
+        suffix: RangeKey,
+        wider: int = 0,
+        why: str,
+    ) -> KeySpace:
+        slots, probing = self._lowered.slots[self._stored], self._lowered.slots[other(self._stored)]
+        space = KeySpace(hashed=hashed, cells=cells, suffix=suffix, why=why)
+        for key in space.keys:
+            domain = slots[key.key].encoding.domain
+            if domain in ("f32", "f64"):
+                space.float_bits[key.key] = 32 if domain == "f32" else 64
+            if key.width is not None and self._stored_sample:
+                distance = space.distance(key, self._stored_sample)
+                finite = distance[np.isfinite(distance)]
+                usual, large = np.quantile(finite, [0.9, 0.99]) if len(finite) else (0.0, 0.0)
+                space.limit[key.key] = max(8 * float(usual), float(large), float(np.finfo(np.float32).tiny))
+                space.widest[key.key] = float(finite[finite <= space.limit_of(key)].max(initial=0))
+            for bound in (b for interval in key.intervals for b in interval if b is not None):
+                valid = probing[bound].validity
+                if valid is not None and not probing[bound].required:
+                    space.validity[bound] = valid
+        left = KEY_BITS - (HASH_BITS if hashed else 0)
+        if cells is not None:
+            space.cell_reduction, space.rest_bits = self._cells(space, cells, wider)
+            left -= space.cell_reduction.bits
+        space.reduction = self._reduction(suffix, left)
+        space.widest = {}
+        return space
+
+    def _values(self, key: RangeKey) -> Array:
+        return self._stored_sample.get(key.key, np.empty(0, np.int64)).astype(np.int64)
+
+    def _reduction(self, key: RangeKey, bits: int) -> Reduction:
+        if self._lowered.slots[self._stored][key.key].dtype == "int32" and bits >= 32:
+            return Reduction(-(2**31), 0, 32)
+        base, span = _room(self._values(key))
+        return Reduction(base, max(span.bit_length() - bits, 0), bits)
+
+    def _cells(self, space: KeySpace, key: RangeKey, wider: int) -> tuple[Reduction, int]:
+        """Cells 2**wider times as wide as the usual band, and the number of bits that say where in it a tuple lies."""
+        assert self._probing_sample is not None
+        low_slot, high_slot = key.intervals[0]
+        assert low_slot is not None
+        assert high_slot is not None
+        low, high = self._probing_sample.slots[low_slot], self._probing_sample.slots[high_slot]
+        if key.width is not None:
+            low = lowered_by(low, space.widest.get(key.key, 0), space.float_bits.get(key.key))
+        width = float(np.median(high.astype(np.float64) - low.astype(np.float64))) if len(low) else 1.0
+        shift = min(max(int(np.ceil(np.log2(max(width, 1)))) + wider, 0), 63)  # 64 bits cannot be shifted further
+        base, span = _room(self._values(key))
+        bits = min(max((span >> shift).bit_length(), 1), MOST_CELL_BITS)
+        shift = max(shift, span.bit_length() - bits)
+        rest = min(shift, REST_BITS)
+        return Reduction(base, shift - rest, bits + rest), rest
+
+    def _cost(self, space: KeySpace, window: int) -> tuple[float, float | None]:
+        """What a probing tuple would cost, and how many candidates it would find."""
+        if not self._stored_sample or self._probing_sample is None:
+            return (1.0 if space.suffix is None or space.suffix.bounded else 2.0), None
+        slots = self._stored_sample
+        count = len(next(iter(slots.values())))
+        space = replace(space, **{name: copy(value) for name, value in _EMPTY.items()})
+        words, regular = space.words(slots, 0, count)
+        words.sort()
+        scanned = 0.0 if regular is None else float(1 - regular.mean()) * window
+        ranges = space.ranges(self._probing_sample)
+        probes = max(len(self._probing_sample), 1)
+        hits = np.searchsorted(words, ranges.high, side="right") - np.searchsorted(words, ranges.low)
+        seen = float(hits.sum()) / probes / max(count, 1) * window
+        candidates = seen * self._share_within(space, words, ranges, hits)
+        cost = len(ranges.low) / probes * RANGE_COST + seen * PASSED_COST + candidates * CANDIDATE_COST
+        return cost + scanned * SCAN_COST, candidates
+
+    @staticmethod
+    def _share_within(space: KeySpace, words: Words, ranges: Ranges, hits: Array) -> float:
+        """What share of the words in the ranges also lies between the rests of their ends."""
+        total = int(hits.sum())
+        if not space.rest_bits or not total:
+            return 1.0
+        number = np.repeat(np.arange(len(hits)), hits)
+        place = np.arange(total) - np.repeat(np.cumsum(hits) - hits, hits) + np.searchsorted(words, ranges.low)[number]
+        rest = words[place] & space.rest_mask
+        inside = (rest >= ranges.low[number] & space.rest_mask) & (rest <= ranges.high[number] & space.rest_mask)
+        return float(inside.mean())
+
+    def first_key(self, aliases: tuple[str, str]) -> str:
+        """What would be sorted by if nothing was known of the data."""
+        self._aliases = aliases
+        return self.choose(0).why if self.usable else ""
+
+    def _text(self, key: RangeKey) -> str:
+        return "key" if key.expr is None else render(key.expr, self._aliases)
+
+
+def _room(values: Array) -> tuple[int, int]:
+    """A base below all values and the length of a span from there, with room for drift at both ends."""
+    if not len(values):
+        return INT64_MIN, 2**64 - 1
+    low, high = int(values.min()), int(values.max())
+    slack = 4 * (high - low + 1)
+    base = max(low - slack, INT64_MIN)
+    return base, min(high + slack, INT64_MAX) - base

@@ -1,0 +1,166 @@
+"""The kernel of a scan: a lowered condition inside a loop over slices of stored tuples."""
+
+from __future__ import annotations
+
+import re
+
+from ..predicate.condition import KERNEL_HEADER, ConditionText
+from ..predicate.lower import Lowered, Near, Test
+from ..side import Side
+
+BLOCK = 1024
+"""Stored tuples per slice of a scan: a few 32-bit columns of it stay in the first-level cache."""
+TILE = 4
+"""Probing tuples that are held in registers against one slice."""
+LONG_CONDITION = 10
+"""A condition of more operations than this is evaluated once per slice, without looking for hits first."""
+
+
+class _Filter:
+    """A cheaper condition that every matching pair meets, for the loop that looks for slices with a hit at all.
+
+    A band lo <= x <= hi becomes one unsigned comparison, x - lo <= hi - lo: on vector units comparisons cost twice
+    as much as arithmetic. Where 32-bit tests can select, 64-bit ones, which would halve the lanes, are left out.
+    """
+
+    def __init__(self, text: ConditionText) -> None:
+        lowered = text.lowered
+        tests = [test for test in lowered.tests if isinstance(test, Test)]
+        self.needs_lines = lowered.others != "True"
+        self.setup: list[str] = []
+        parts = [self._near(text, test) for test in lowered.tests if isinstance(test, Near)]
+        narrow = bool(parts) or any(test.bits == 32 and test.op != "ne" for test in tests)
+        if narrow and not self.needs_lines:
+            tests = [test for test in tests if test.bits == 32]
+        while tests:
+            test = tests.pop(0)
+            partner = next((other_ for other_ in tests if _is_band(test, other_)), None)
+            if partner is None:
+                symbol = {"eq": "==", "ne": "!=", "le": "<=", "ge": ">="}[test.op]
+                parts.append(f"(l{test.left} {symbol} r{test.right})")
+            else:
+                tests.remove(partner)
+                parts.append(self._band(text, test, partner))
+        if self.needs_lines:
+            parts.append(lowered.others)
+        # The filter repeats the condition five times over, and compiling takes longer than linearly in its size.
+        self.worthwhile = len(lowered.lines) + len(lowered.tests) <= LONG_CONDITION
+        self.condition = " & ".join(parts) or "True"
+
+    def _near(self, text: ConditionText, test: Near) -> str:
+        """|p - s| <= w as one comparison: 2p + 2w - 2s <= 4w, unsigned; s is the stored value.
+
+        Doubled, the difference -2**31, whose absolute value wraps to itself and so is "near", becomes 0. Other
+        differences close to it slip through too; the exact condition stops them.
+        """
+        left, right = f"l{test.left}", f"r{test.right}"
+        stored, probing = (left, right) if text.stored == "left" else (right, left)
+        high = f"w{len(self.setup)}"
+        self.setup.append(f"{high} = np.int32(2 * {probing} + {2 * test.width})")
+        return f"(np.uint32({high} - np.int32({stored} + {stored})) <= np.uint32({4 * test.width}))"
+
+    def _band(self, text: ConditionText, a: Test, b: Test) -> str:
+        """`value` in [low, high], as one comparison."""
+        if a.left == b.left:  # l >= r_low and l <= r_high
+            bounds: Side = "right"
+            value, low, high = (f"l{a.left}", *(f"r{t.right}" for t in ((a, b) if a.op == "ge" else (b, a))))
+        else:  # l_low <= r and l_high >= r
+            bounds = "left"
+            value, low, high = (f"r{a.right}", *(f"l{t.left}" for t in ((a, b) if a.op == "le" else (b, a))))
+        unsigned = f"np.uint{a.bits}"
+
+        def above(x: str) -> str:  # 32-bit differences are taken in 64 bits, 64-bit ones must not be signed
+            return f"{unsigned}({x} - {low})" if a.bits == 32 else f"({unsigned}({x}) - {unsigned}({low}))"
+
+        if bounds == text.stored:
+            return f"({above(value)} <= {above(high)})"
+        width = f"w{len(self.setup)}"
+        self.setup.append(f"{width} = {above(high)} if {high} >= {low} else {unsigned}(0)")
+        return f"({above(value)} <= {width})"
+
+    def lane(self, text: ConditionText, source: str, lane: str) -> str:
+        return re.sub(r"\bw(\d+)\b", rf"w\1_{lane}", text.lane(source, lane))
+
+
+def _is_band(a: Test, b: Test) -> bool:
+    """Whether two tests bound one value from both sides."""
+    same = (a.left == b.left) != (a.right == b.right)
+    return same and a.bits == b.bits and {a.op, b.op} == {"le", "ge"}
+
+
+def scan_source(lowered: Lowered, stored: Side) -> str:
+    """Every probing tuple against every stored one: slice by slice, four probes at a time.
+
+    A vectorised loop first asks whether any of the four matches anything in the slice; only if so the exact
+    condition is computed into a mask. Where hits are frequent the question is skipped for a while. A unit of work
+    (slice x tile) starts only if all its possible pairs fit into the output, so the caller can drain and go on.
+    """
+    text = ConditionText(lowered, stored)
+    quick = _Filter(text)
+
+    def search(lanes: int) -> str:
+        if not quick.worthwhile:
+            return f"{' ' * 16}hit = True\n"
+        names = [str(lane) for lane in range(lanes)]
+        setup = "".join(text.load(n, f"first + {n}", 16) for n in names)
+        setup += "".join(f"{' ' * 16}{quick.lane(text, line, n)}\n" for n in names for line in quick.setup)
+        inner = "".join(text.lines(n, 20) for n in names) if quick.needs_lines else ""
+        any_lane = " | ".join(f"({quick.lane(text, quick.condition, n)})" for n in names)
+        return f"{setup}                for j in range(size):\n{inner}                    hit |= {any_lane}\n"
+
+    return f"""{KERNEL_HEADER}
+@njit(nogil=True, cache=True, error_model="numpy")
+def scan({text.parameters("coordinates", "block_low", "block_high", "count", "low")}, high, probes,
+         out_probe, out_stored, state):
+    found = np.int64(0)
+    unit, compared = state[0], state[1]
+    whole = probes // {TILE}
+    tiles = whole + probes % {TILE}
+    blocks = (count + {BLOCK - 1}) // {BLOCK}
+    room = len(out_probe) - {TILE * BLOCK}
+    mask = np.empty({BLOCK}, np.bool_)
+    sure = 0
+    density = 0
+    while unit < blocks * tiles:
+        block = unit // tiles
+        begin = block * {BLOCK}
+        end = min(begin + {BLOCK}, count)
+{text.views(8, "[begin:end]")}        coordinate = coordinates[begin:end]
+        size = len(coordinate)
+        for tile in range(unit % tiles, tiles):
+            if found > room:
+                state[0], state[1] = block * tiles + tile, compared
+                return found
+            if tile < whole:
+                first, last = tile * {TILE}, tile * {TILE} + {TILE}
+            else:
+                first = whole * {TILE} + (tile - whole)
+                last = first + 1
+            near = False
+            for i in range(first, last):
+                near |= (block_high[block] >= low[i]) & (block_low[block] < high[i])
+            if not near:
+                continue
+            compared += (last - first) * size
+            hit = False
+            if sure == 0:
+                density = 0
+            if sure > 0:
+                sure -= 1
+                hit = True
+            elif tile < whole:
+{search(TILE)}            else:
+{search(1)}            if hit:
+                before = found
+                for i in range(first, last):
+{text.load("i", "i", 20)}                    for j in range(size):
+{text.lines("i", 24)}                        mask[j] = {text.lane(lowered.condition, "i")}
+                    found = collect(mask, np.int32(i), begin, coordinate, low[i], high[i],
+                                    out_probe, out_stored, found, density)
+                if found - before > 4 * (last - first):
+                    sure = 8
+                    density = 2 if (found - before) * 16 > (last - first) * size else 1
+        unit = (block + 1) * tiles
+    state[0], state[1] = -1, compared
+    return found
+"""
