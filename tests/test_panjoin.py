@@ -231,13 +231,13 @@ def test_limits_are_checked(name: str, value: Any) -> None:
 def steps_of(join: sj.WindowJoin) -> list[int]:
     """The sizes of the batches that reach the topology."""
     sizes: list[int] = []
-    step = join._topology.step
+    step = join._steps.topology.step
 
     def noted(batches: Any, chores: Any = ()) -> Any:
         sizes.append(sum(len(batch) for batch in batches.values()))
         return step(batches, chores)
 
-    join._topology.step = noted  # type: ignore[method-assign]
+    join._steps.topology.step = noted  # type: ignore[method-assign]
     return sizes
 
 
@@ -427,7 +427,7 @@ def test_belated_tuples_wait_in_a_small_buffer(index: str) -> None:
             join.push_left(left.slice(start, 1000))
             join.push_right(right.slice(start, 1000))
             found.append(join.poll())
-        belated = [s._belated.count for s in join._topology._windows["left"]._chain.subwindows if s._belated]
+        belated = [s._belated.count for s in join._steps.topology._windows["left"]._chain.subwindows if s._belated]
         found.append(join.finish())
     assert sum(belated) > 20
     assert pairs(pa.concat_tables(found)) == expected

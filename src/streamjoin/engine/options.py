@@ -13,6 +13,7 @@ from ..arguments import choose
 from ..arrow.times import TimeColumns, time_columns
 from ..errors import ArgumentError
 from ..side import Side
+from ..topology.registry import ALGORITHMS, default_algorithm
 from ..window import CountWindow, TimeUnit, TimeWindow, check_windows, lateness_ticks, parse_window, ticks
 
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
@@ -62,9 +63,9 @@ class Options:
     @property
     def needs_order(self) -> bool:
         """Whether tuples must be taken in the merged order: where order decides which pairs there are, or theirs, or
-        where the algorithm begins with it."""
+        where the algorithm needs it."""
         counted = any(isinstance(window, CountWindow) for window in self.windows.values())
-        return counted or self.order == "sorted" or self.algorithm == "scalejoin"
+        return counted or self.order == "sorted" or ALGORITHMS[self.algorithm].needs_order
 
 
 def check_options(
@@ -117,9 +118,9 @@ def _in_ticks(window: TimeWindow | CountWindow, unit: TimeUnit | None) -> TimeWi
 
 
 def _algorithm(algorithm: Any, workers: int) -> str:
-    choose("algorithm", algorithm, get_args(Algorithm))
+    choose("algorithm", algorithm, [*ALGORITHMS, "auto"])
     if algorithm == "auto":
-        return "panjoin" if workers > 1 else "three-step"
+        return default_algorithm(workers)
     return str(algorithm)
 
 
@@ -141,7 +142,7 @@ def _index(index: Any, has_equality: bool, has_order: bool) -> str:
 
 def _rows(argument: str, value: Any) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < 1:
-        raise ArgumentError(f"{argument}: {value!r} will not do; give a number of rows, 1 or more")
+        raise ArgumentError(f"{argument}: {value!r} is not valid; give a number of rows, 1 or more")
     return int(value)
 
 
@@ -149,7 +150,7 @@ def _seconds(argument: str, value: Any) -> float:
     if isinstance(value, timedelta):
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
-        raise ArgumentError(f"{argument}: {value!r} will not do; give seconds, such as 0.005, or a timedelta")
+        raise ArgumentError(f"{argument}: {value!r} is not valid; give seconds, such as 0.005, or a timedelta")
     return float(value)
 
 
@@ -157,5 +158,5 @@ def _workers(workers: Any) -> int:
     if workers is None:
         return min(os.cpu_count() or 1, MOST_WORKERS)
     if isinstance(workers, bool) or not hasattr(workers, "__index__") or not 1 <= int(workers) <= MOST_WORKERS:
-        raise ArgumentError(f"workers: {workers!r} will not do; give a number of cores, from 1 to {MOST_WORKERS}")
+        raise ArgumentError(f"workers: {workers!r} is not valid; give a number of cores, from 1 to {MOST_WORKERS}")
     return int(workers)

@@ -49,6 +49,11 @@ class SlotValues:
     live: Mask | None
     long_text: bool = False
 
+    def where(self, mask: Mask) -> SlotValues:
+        """Those of some rows."""
+        live = None if self.live is None else self.live[mask]
+        return SlotValues([column[mask] for column in self.columns], live, self.long_text)
+
 
 class SideProgram:
     """Computes one side's slots from a batch."""

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import cached_property
+from typing import Literal
 
 import pyarrow as pa
 
 from ..arrays import Integers
-from ..arrow.tables import contiguous
-from ..arrow.times import read_time
+from ..engine.intake import Intake
 from ..engine.options import Options
-from ..errors import DataError
 from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..predicate.slots import SlotValues
-from ..predicate.vector import Frame
 from ..side import Side
 
 Routing = Literal["broadcast", "hash", "range", "auto"]
@@ -64,19 +62,16 @@ class JoinSpec:
     def keeps_late(self) -> bool:
         return self.options.late == "keep"
 
+    @cached_property
+    def intake(self) -> Intake:
+        return Intake(self.lowered, self.schemas, self.options.time)
+
     def times(self, side: Side, table: pa.Table) -> Integers:
         """A table's timestamps in the common unit."""
-        columns = self.options.time
-        assert columns is not None
-        name = columns.of(side)
-        return read_time(contiguous(table.column(name)), columns.unit, f"the {side} stream: time column {name!r}")
+        times = self.intake.times(side, table, f"the {side} stream")
+        assert times is not None
+        return times
 
     def slots(self, side: Side, table: pa.Table) -> SlotValues:
         """What the predicate reads of a table's rows."""
-        program = self.lowered.sides[side]
-        columns: dict[Any, pa.Array] = {(side, name): contiguous(table.column(name)) for name in program.columns}
-        try:
-            return program.run(Frame(table.num_rows, columns))
-        except (DataError, UnicodeDecodeError, pa.ArrowException) as error:
-            names = ", ".join(program.columns)
-            raise DataError(f"the {side} stream: the predicate's columns ({names}) cannot be read: {error}") from None
+        return self.intake.slots(side, table, f"the {side} stream")

@@ -185,9 +185,7 @@ class _Step:
         for side in SIDES:
             yield from self._probe(side, batches[side])
         for side in SIDES:
-            floor = order.floor(side, bound)
-            order.history[side].forget(floor)
-            self._held[side].expire(floor)
+            self._held[side].expire(order.floor(side, bound))
 
     def _with_waiting(self, side: Side, new: Arrivals) -> Arrivals:
         """What has waited, then what is new."""
