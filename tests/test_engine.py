@@ -549,7 +549,7 @@ def test_memory_stays_flat(how: Any, order: Any, window: Any, time: Any) -> None
 _CHILD = """
 import sys, time
 import pyarrow as pa, streamjoin as sj
-from streamjoin.predicate import cache, kernels
+from streamjoin.compile import cache
 t = pa.table({"k": [1, 2, 3], "x": [1.5, 2.5, 3.5]})
 started = time.perf_counter()
 out = sj.join(t, t, on="l.k < r.k AND l.x * r.x > 4.25 AND l.k + r.k <> 77", window=5)

@@ -14,9 +14,9 @@ import pytest
 import streamjoin as sj
 from conformance import interpreted
 from streamjoin import TimeWindow, explain
+from streamjoin.compile import cache
 from streamjoin.payload import payload
 from streamjoin.predicate import plan_for
-from streamjoin.store import scan_kernel
 from streamjoin.predicate.evaluate import is_true, table_rows
 
 SCHEMA = pa.schema({"t": pa.int64(), "k": pa.int64()})
@@ -89,7 +89,7 @@ def all_texts() -> pa.Table:
 )
 def test_undecided_texts_below_case_and_or(on: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What kernels cannot decide about text must not be taken for false (or true) by what stands above it."""
-    monkeypatch.setattr(kernels, "load", interpreted.load)
+    monkeypatch.setattr(cache, "load", interpreted.load)
     texts = all_texts()
     assert 0 < judge(on, texts, texts) < texts.num_rows**2
 
@@ -119,7 +119,7 @@ NUMBERS = [1000, -1000, 999, -999, 5, 1, 0, None]
     ],
 )
 def test_a_cast_to_a_decimal_too_small_is_null(on: str, matches: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "load", interpreted.load)
+    monkeypatch.setattr(cache, "load", interpreted.load)
     for type_ in (pa.int32(), pa.int64()):
         table = pa.table({"a": pa.array(NUMBERS, type_)})
         wanted = sum(matches(l, r) for l in NUMBERS for r in NUMBERS if l is not None and r is not None)
@@ -136,7 +136,7 @@ def test_a_cast_to_a_decimal_too_small_is_null(on: str, matches: Any, monkeypatc
     ],
 )
 def test_true_does_not_fit_into_a_decimal_without_whole_digits(on: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "load", interpreted.load)
+    monkeypatch.setattr(cache, "load", interpreted.load)
     digits = pa.array([Decimal("0.0"), Decimal("0.9"), Decimal("1.0"), None], pa.decimal128(3, 1))
     left = pa.table({"p": [True, False, None], "d": digits.slice(0, 3)})
     right = pa.table({"p": [True, False, None, False], "d": digits})
@@ -206,7 +206,7 @@ def test_strip_is_refused(name: str) -> None:
 @pytest.mark.parametrize("function", ["least", "greatest"])
 def test_the_least_of_many_texts(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Used to double with each argument."""
-    monkeypatch.setattr(kernels, "load", interpreted.load)
+    monkeypatch.setattr(cache, "load", interpreted.load)
     schema = pa.schema({f"c{i}": pa.string() for i in range(6)})
     arguments = ", ".join(f"{'lr'[i % 2]}.c{i // 2}" for i in range(12))
     on = f"{function}({arguments}) = 'x'"

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
+from streamjoin.compile import cache
 from streamjoin.errors import PredicateError
-from streamjoin.predicate import kernels, plan_for
+from streamjoin.predicate import plan_for
 from streamjoin.window import CountWindow, TimeWindow
 
 from . import interpreted
@@ -179,7 +180,7 @@ def judge_predicate(predicate: tuple[str, Any], how_run: dict[str, Any]) -> int:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_random_predicates_interpreted(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The text of generated kernels, run as plain Python."""
-    monkeypatch.setattr(kernels, "load", interpreted.load)
+    monkeypatch.setattr(cache, "load", interpreted.load)
     interpreted.load.cache_clear()
     found = 0
 
