@@ -25,8 +25,8 @@ from typing import Any
 from numba import __version__ as numba_version
 from numba import njit
 
-from .. import __version__
 from ..errors import ArgumentError
+from ..version import __version__
 
 Kernel = Callable[..., int]
 UNREADABLE = (EOFError, pickle.UnpicklingError, ValueError, AttributeError, ImportError, IndexError, KeyError, OSError)
