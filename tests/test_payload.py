@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamjoin import DataError
-from streamjoin.payload import payload
+from streamjoin.payload import records
 from streamjoin.payload.gather import SEGMENT
 from streamjoin.payload.payload import Payload
 from streamjoin.testing import hard_values
@@ -119,7 +119,7 @@ def test_segments_and_release(sizes: list[int], seed: int) -> None:
 
 
 def test_texts_that_fill_more_than_one_array(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(payload, "LONGEST", 10)
+    monkeypatch.setattr(records, "LONGEST", 10)
     table = pa.table({"s": ["abcd", "", "efghij", None, "klm", "no"]})
     kept = Payload(table.schema, run_all)
     kept.append(table)
@@ -129,7 +129,7 @@ def test_texts_that_fill_more_than_one_array(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_text_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(payload, "LENGTH_BITS", 3)
+    monkeypatch.setattr(records, "LENGTH_BITS", 3)
     kept = Payload(pa.schema({"s": pa.string()}), run_all)
     kept.check(pa.table({"s": ["1234567", None]}), "push_left")
     with pytest.raises(DataError, match="push_left: column 's' holds a text of 8 bytes"):
