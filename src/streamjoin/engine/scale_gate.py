@@ -32,7 +32,7 @@ class ScaleGate:
     def __init__(self, schema: Any, sources: int, *, time: str) -> None:
         self.schema = as_schema(schema, "schema")
         if isinstance(sources, bool) or not isinstance(sources, int) or not 1 <= sources <= MOST_SOURCES:
-            raise ArgumentError(f"sources: {sources!r} will not do; give a number from 1 to {MOST_SOURCES}")
+            raise ArgumentError(f"sources: {sources!r} is not valid; give a number from 1 to {MOST_SOURCES}")
         if time not in self.schema.names:
             raise ArgumentError(f"time: there is no column {time!r}; there are: {', '.join(self.schema.names)}")
         self._time = self.schema.field(time)

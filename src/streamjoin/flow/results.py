@@ -1,4 +1,4 @@
-"""What stands behind the join: pairs of row numbers on their way to the reader, in the order that was asked for.
+"""Behind the join: pairs of row numbers on their way to the reader, in the order that was asked for.
 
 Rows that are reported without a partner (`how` other than inner) are known only when their window has closed, so
 each open tuple of such a side is remembered until then. Their result timestamp is their own.
@@ -156,8 +156,8 @@ class Results:
                 self._emit(*_in_order(columns))
 
     def settle(self, times: Times, unmet: int | None) -> None:
-        """Let go of held results that no other one can precede any more: neither an open tuple nor a pair that will be
-        found later, at `unmet` or after it."""
+        """Let through the held results that nothing can precede any more: no open tuple, and no pair that is found
+        later. Such pairs have the timestamp `unmet` or a later one."""
         opens = [o.earliest(side, times) for side, o in self._open.items()]
         self._earliest_open = min((t for t in (*opens, unmet) if t is not None), default=None)
         if self._sorted:

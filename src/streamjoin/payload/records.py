@@ -224,4 +224,4 @@ def check_lengths(where: str, column: pa.ChunkedArray) -> None:
         if data is not None and data.size >= 1 << LENGTH_BITS:
             longest = pa.compute.max(pa.compute.binary_length(chunk)).as_py() or 0
             if longest >= 1 << LENGTH_BITS:
-                raise DataError(f"{where} holds a text of {longest} bytes; 2**28 - 1 is the most that will do")
+                raise DataError(f"{where} holds a text of {longest} bytes; the longest that can be kept has 2**28 - 1")

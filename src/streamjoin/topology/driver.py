@@ -94,7 +94,7 @@ class NodeTopology:
             self._ledger.forget(side, self.first_row(side))
         for side, batch in batches.items():
             self._ledger.add(side, batch)
-        if telling:  # from here on nodes may be at work, and read the ledger
+        if telling:  # from here on nodes may work, and they read the ledger
             self._feed_expiries()
         blocks = self._blocks(batches)
         if self._visited:

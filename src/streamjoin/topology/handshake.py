@@ -48,8 +48,8 @@ class Board:
 
 
 class HandshakeNode:
-    """Node `number` of a chain of `nodes`. `two_phase=False` forgets blocks of S when they are sent on: to show what
-    then goes wrong."""
+    """Node `number` of a chain of `nodes`. `two_phase=False` forgets blocks of S when they are sent on: tests show
+    what then goes wrong."""
 
     def __init__(
         self, number: int, nodes: int, windows: dict[Side, LocalWindow], board: Board, two_phase: bool = True
@@ -111,8 +111,8 @@ class HandshakeNode:
     def _forward(self, send: Send) -> None:
         """Figure 9, lines 23 to 29: send the oldest block on where the neighbour has fewer tuples.
 
-        Expired ones go on in any case, or they would be in the way of those behind them until as many tuples follow;
-        and so does everything while draining.
+        Expired blocks go on in any case: else they would hold up those behind them until as many tuples follow. While
+        draining, everything goes on.
         """
         for side, to in _DIRECTIONS:
             blocks, place = self._blocks[side], self._place[side]

@@ -34,7 +34,7 @@ class LowLatencyNode:
     """Node `number` of a chain of `nodes` (core k of Figure 12).
 
     Invariant: places [head, ended) of W_R hold blocks whose expedition has ended, [ended, tail) those still on it.
-    `lacking` names a mechanism to leave out ("flag", "waiting", "stored/fresh"), to show what then goes wrong.
+    `lacking` names a mechanism to leave out ("flag", "waiting", "stored/fresh"): tests show what then goes wrong.
     """
 
     def __init__(
