@@ -85,13 +85,20 @@ class Emitter(ABC):
 
     def name(self, code: str) -> str:
         """A name for an intermediate result."""
-        if code.isidentifier() or code in ("True", "False"):
+        if self.is_name(code):
             return code
         known = self._names.get(code)
         if known is None:
-            known = self._names[code] = f"t{len(self._names)}"
+            known = self._names[code] = self.result_name(len(self._names))
             self.lines.append(f"{known} = {code}")
         return known
+
+    def result_name(self, number: int) -> str:
+        return f"t{number}"
+
+    def is_name(self, code: str) -> bool:
+        """Whether the text is a name (or True, or False), so that it needs no other."""
+        return code.isidentifier()
 
     def _named(self, code: str, valid: str | None, type_: Type, limit: int = 0) -> Value:
         return Value(self.name(code), None if valid is None else self.name(valid), type_, limit or limit_of(type_))

@@ -22,9 +22,10 @@ from typing import Any, NoReturn
 
 from ..errors import PredicateError
 from ..side import Side
-from .columns import elements, is_truth, membership, negative, repeatable, shown
 from .expr import Call, Cast, Column, Constant, Expr, conjunction, disjunction
+from .forms import elements, is_truth, membership, negative, repeatable
 from .literals import constant
+from .render import shown
 from .source import INSTEAD, locate
 from .types import BIGINT, BOOLEAN, DOUBLE, STRING, Type
 

@@ -13,21 +13,20 @@ intervals, both tuples being *regular*. Irregular tuples are kept apart and comp
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import isfinite
-from typing import TYPE_CHECKING
 
 from ..errors import PredicateError
 from ..side import Side, other
+from .coerce import cast, fold, typed_call
+from .domains import key_slots
 from .expr import MIRRORED, Call, Constant, Expr, conjunction, sides, walk
+from .pair_emitter import PairEmitter, Test
 from .plan import Band, Interval, Plan
-from .slots import VALIDITY, Encoding, Slot
+from .slots import Encoding, Slot
 from .types import BOOLEAN, DOUBLE, FLOAT, INTEGER_BITS
-
-if TYPE_CHECKING:
-    from .lower import Test, _PairEmitter
 
 Bounds = tuple[int | None, int | None]
 
@@ -54,11 +53,15 @@ class RangeKey:
         return all(low is not None and high is not None for low, high in self.intervals)
 
 
-def range_keys(plan: Plan, emitter: _PairEmitter, stored: Side) -> tuple[RangeKey, ...]:
-    """The usable keys for one stored side, the most promising first."""
+Comparisons = Sequence[tuple[Test, Expr]]
+"""Tests that must hold by themselves, each with the condition that it stands for."""
+
+
+def range_keys(plan: Plan, emitter: PairEmitter, comparisons: Comparisons, stored: Side) -> tuple[RangeKey, ...]:
+    """The usable keys for one stored side, the most promising first. Keys may need slots of their own."""
     bands = [band for band in plan.bands if band.stored == stored]
     found = [key for band in bands if band.kind == "band" and not band.terms for key in _direct(band, emitter)]
-    found += _between(emitter, stored)
+    found += _between(emitter, comparisons, stored)
     for band in bands:
         if band.kind == "band" and band.terms and not {s for k in found for s in k.sources}.issuperset(band.sources):
             found += _rearranged(band, emitter)
@@ -69,26 +72,23 @@ def range_keys(plan: Plan, emitter: _PairEmitter, stored: Side) -> tuple[RangeKe
     return tuple(sorted(found, key=lambda key: (not key.bounded, not key.exact, len(key.intervals))))
 
 
-def _direct(band: Band, emitter: _PairEmitter) -> Iterator[RangeKey]:
+def _direct(band: Band, emitter: PairEmitter) -> Iterator[RangeKey]:
     slots = _interval_slots(band, band.intervals, emitter)
     if slots is not None:
         key, intervals = slots
         single = len(intervals) == 1
-        emitter.slots[band.stored][key].required = True
+        emitter.require(band.stored, key)
         for bound in (b for interval in intervals for b in interval if b is not None):
-            if single:
-                emitter.slots[other(band.stored)][bound].required = True
-            else:
-                _with_validity(emitter, other(band.stored), bound)
+            (emitter.require if single else emitter.validity)(other(band.stored), bound)
         lossless = emitter.slots[band.stored][key].encoding.domain not in ("prefix", "approximate")
         yield RangeKey(key, intervals, exact=band.exact and lossless, sources=band.sources, expr=band.key)
 
 
-def _between(emitter: _PairEmitter, stored: Side) -> Iterator[RangeKey]:
+def _between(emitter: PairEmitter, comparisons: Comparisons, stored: Side) -> Iterator[RangeKey]:
     """Tests that bound a probing value from below and above by two stored slots of the same kind."""
     at_most: list[tuple[int, int, Test, Expr]] = []
     at_least: list[tuple[int, int, Test, Expr]] = []
-    for test, source in emitter.comparisons:
+    for test, source in comparisons:
         own, probing = (test.left, test.right) if stored == "left" else (test.right, test.left)
         op = test.op if stored == "left" else MIRRORED[test.op]
         if op in ("le", "ge"):
@@ -103,7 +103,7 @@ def _between(emitter: _PairEmitter, stored: Side) -> Iterator[RangeKey]:
             yield RangeKey(low, ((low_bound, high_bound),), width=high, sources=(source, source2), expr=a.expr)
 
 
-def _rearranged(band: Band, emitter: _PairEmitter) -> Iterator[RangeKey]:
+def _rearranged(band: Band, emitter: PairEmitter) -> Iterator[RangeKey]:
     stored, probing = band.stored, other(band.stored)
     terms = [t for t in dict.fromkeys(band.terms) if not isinstance(t, Constant)]
     constants = [t for t in dict.fromkeys(band.terms) if isinstance(t, Constant)]
@@ -145,13 +145,11 @@ def _rearranged(band: Band, emitter: _PairEmitter) -> Iterator[RangeKey]:
     slots = _interval_slots(band, intervals, emitter)
     if slots is not None:
         key, bounds = slots
-        emitter.slots[stored][key].required = True
+        emitter.require(stored, key)
         for number in (b for interval in bounds for b in interval if b is not None):
-            slot = emitter.slots[probing][number]
-            if len(bounds) == 1 and slot.encoding.mode == "exact":  # NULL only where a summand is
-                slot.required = True
-            else:
-                _with_validity(emitter, probing, number)
+            # The bound of a single interval is NULL only where a summand is, unless it is rounded.
+            single = len(bounds) == 1 and emitter.slots[probing][number].encoding.mode == "exact"
+            (emitter.require if single else emitter.validity)(probing, number)
         truth = Encoding(truth=True)
         regular = (
             emitter.slot(stored, small[stored], truth, "bool"),
@@ -180,8 +178,6 @@ def _all_small(terms: list[Expr], limit: float) -> Expr:
 
 def _widened(interval: Interval, terms: list[Expr], constants: list[Constant], share: float) -> Interval:
     """The interval with a margin of a share of all the magnitudes that its bounds were computed from."""
-    from .bind import cast, fold, typed_call
-
     total: Expr = Constant(float(sum(abs(c.value) for c in constants)), DOUBLE)
     for term in terms:
         total = typed_call("add", (total, typed_call("abs", (cast(term, DOUBLE),))))
@@ -194,11 +190,9 @@ def _widened(interval: Interval, terms: list[Expr], constants: list[Constant], s
 
 
 def _interval_slots(
-    band: Band, intervals: tuple[Interval, ...], emitter: _PairEmitter
+    band: Band, intervals: tuple[Interval, ...], emitter: PairEmitter
 ) -> tuple[int, tuple[Bounds, ...]] | None:
     """Slots of the key and all bounds in one domain in which the key is at home; None if there is none."""
-    from .lower import key_comparison
-
     comparisons: list[tuple[Slot, Slot]] = []
     for interval in intervals:
         for bound, closed, op in (
@@ -207,21 +201,13 @@ def _interval_slots(
         ):
             if bound is not None:
                 comparisons.append(
-                    key_comparison(op if closed else {"ge": "gt", "le": "lt"}[op], band.key, bound, band.stored)
+                    key_slots(op if closed else {"ge": "gt", "le": "lt"}[op], band.key, bound, band.stored)
                 )
     if not comparisons or len({(s.expr, s.encoding, s.dtype) for s, _ in comparisons}) > 1:
         return None
-    made = comparisons[0][0]
-    key = emitter.slot(band.stored, made.expr, made.encoding, made.dtype)
-    numbers = iter([emitter.slot(other(band.stored), b.expr, b.encoding, b.dtype) for _, b in comparisons])
+    key = emitter.like(band.stored, comparisons[0][0])
+    numbers = iter([emitter.like(other(band.stored), bound) for _, bound in comparisons])
     found = tuple(
         (next(numbers) if i.low is not None else None, next(numbers) if i.high is not None else None) for i in intervals
     )
     return key, found
-
-
-def _with_validity(emitter: _PairEmitter, side: Side, number: int) -> None:
-    slot = emitter.slots[side][number]
-    if slot.validity is None and not slot.required:
-        emitter.slots[side].append(Slot(slot.expr, VALIDITY, "bool"))
-        slot.validity = len(emitter.slots[side]) - 1

@@ -175,7 +175,7 @@ def _terms(expr: Expr, sign: int) -> list[tuple[Expr, int]]:
 def _sum(terms: list[tuple[Expr, int]]) -> Expr | None:
     """The signed sum of one-sided terms, typed; None where the types do not add up."""
     from ..errors import PredicateError
-    from .bind import fold, typed_call
+    from .coerce import fold, typed_call
 
     terms = [_without_sign(t, s) for t, s in terms]
     positive = [t for t, s in terms if s > 0]
@@ -380,7 +380,7 @@ def _tighter(x: Interval, y: Interval) -> Interval | None:
 
 def _strictest(op: str, a: Expr | None, b: Expr | None) -> Expr | None:
     from ..errors import PredicateError
-    from .bind import fold, typed_call
+    from .coerce import fold, typed_call
 
     if a is None or b is None or a == b:
         return a if b is None else b

@@ -29,7 +29,7 @@ VALIDITY = Encoding("validity")
 _NOT_NUMERIC = ("hash", "prefix", "approximate", "validity")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Slot:
     """One number per tuple. `required`: a tuple in which it is NULL can match nothing and is not stored.
     Otherwise, `validity` is the number of the boolean slot that says where it is not NULL."""

@@ -19,9 +19,10 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from ..errors import PredicateError
-from .columns import MISSING, between, is_truth, membership, negative, repeatable, same, shown
 from .expr import FALSE, FLOAT_FUNCTIONS, TRUE, Call, Cast, Column, Constant, Expr, conjunction, disjunction
+from .forms import MISSING, between, is_truth, membership, negative, repeatable, same
 from .literals import decimal_constant
+from .render import shown
 from .sql_literals import moment, number, span, suffixed, sum_of_units
 from .types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, from_name
 
