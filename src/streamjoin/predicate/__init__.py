@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import ArgumentError, PredicateError
+from .analyse import make_plan
 from .bind import bind
 from .columns import ColumnExpr, col, lit, when
 from .expr import Expr
-from .plan import Plan, make_plan
+from .plan import Plan
 from .types import from_arrow
 
 __all__ = ["ColumnExpr", "Plan", "col", "lit", "parse", "plan_for", "when"]
