@@ -22,9 +22,6 @@ class Equality:
     right: Expr
     source: Expr
 
-    def of(self, side: Side) -> Expr:
-        return self.left if side == "left" else self.right
-
 
 @dataclass(frozen=True, slots=True)
 class Interval:
