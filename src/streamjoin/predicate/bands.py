@@ -18,6 +18,7 @@ from .rearrange import Terms, constants_moved, isolate, signed_sum, without_wide
 from .types import BOOLEAN
 
 MAX_INTERVALS = 16
+"""A key with more intervals than this is no key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ def _all_terms(*constraints: Constraint) -> Terms:
 def _intersect(a: Constraint, b: Constraint) -> Constraint | None:
     if len(a.intervals) * len(b.intervals) > MAX_INTERVALS:
         return None
-    pieces = [(_tighter(x, y)) for x, y in product(a.intervals, b.intervals)]
+    pieces = [_tighter(x, y) for x, y in product(a.intervals, b.intervals)]
     if any(piece is None for piece in pieces):
         return None
     exact = a.exact and b.exact and all(not _doubled(x, y) for x, y in product(a.intervals, b.intervals))
@@ -137,8 +138,8 @@ def _intersect(a: Constraint, b: Constraint) -> Constraint | None:
 
 
 def _doubled(x: Interval, y: Interval) -> bool:
-    """Whether two bounds were merged into one that says less: of two, GREATEST and LEAST pass over a NULL one, and of
-    an open and a closed one the closed is kept."""
+    """Whether two bounds were merged into one that says less: GREATEST and LEAST ignore a NULL bound, and of an open
+    and a closed bound the closed one is kept."""
     low = x.low is not None and y.low is not None and (x.low != y.low or x.low_closed != y.low_closed)
     high = x.high is not None and y.high is not None and (x.high != y.high or x.high_closed != y.high_closed)
     return low or high

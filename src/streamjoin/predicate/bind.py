@@ -112,8 +112,8 @@ class Binder:
         type_ = self.schemas[side][name]
         if type_ is None:
             raise PredicateError(
-                f"on: column {name!r} of the {side} stream has a type that a predicate cannot read (numbers, "
-                "booleans, decimals, text, dates, timestamps and durations will do); it can only travel along"
+                f"on: column {name!r} of the {side} stream has a type that a predicate cannot read; it reads numbers, "
+                "booleans, decimals, text, dates, timestamps and durations (others can only travel along)"
             )
         return Column(name, None, side, type_)
 

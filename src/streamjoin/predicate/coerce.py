@@ -146,7 +146,7 @@ def _arithmetic(op: str, a: Expr, b: Expr) -> Expr:
 
 
 def with_all_digits(written: Expr, bound: Expr) -> Expr:
-    """An integer that a constant expression came to has all its type's digits; see `_digits`."""
+    """Give an integer that was computed from constants all digits of its type; see `_digits` for a written one."""
     computed = isinstance(bound, Constant) and bound.type.is_integer and not isinstance(written, Constant)
     return cast(bound, as_decimal(bound.type)) if computed else bound
 
@@ -205,7 +205,7 @@ def _time_arithmetic(op: str, a: Expr, b: Expr) -> Expr:
 
 def _no_time(op: str, a: Expr, b: Expr) -> Expr:
     raise _mismatch(
-        op, (a, b), "numbers, or dates and timestamps with intervals will do, such as l.ts + INTERVAL 5 SECONDS"
+        op, (a, b), "give numbers, or dates and timestamps with intervals, such as l.ts + INTERVAL 5 SECONDS"
     )
 
 

@@ -256,7 +256,7 @@ def _type(to: Any) -> Type:
         type_ = to if isinstance(to, Type) else _PYTHON_TYPES.get(to) if isinstance(to, type) else None
     if type_ is None or type_ == NULL:
         raise PredicateError(
-            f"on: cannot cast to {shown(to)}; a SQL type such as 'bigint' or 'decimal(18,4)', a pyarrow type, or int, "
-            "float, str, bool will do"
+            f"on: cannot cast to {shown(to)}; give a SQL type such as 'bigint' or 'decimal(18,4)', a pyarrow type, "
+            "or int, float, str or bool"
         )
     return type_

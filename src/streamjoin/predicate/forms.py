@@ -14,7 +14,7 @@ from .expr import FALSE, UNKNOWN, Call, Constant, Expr, conjunction, disjunction
 from .types import NULL
 
 MAX_REPEATED = 1000
-"""Nodes of an operand that has to be written twice; more, and nested forms would grow without bounds."""
+"""The most nodes of an operand that is written twice. With more, nested forms would grow without bounds."""
 MISSING = Constant(None, NULL)
 """SQL's NULL before its type is known."""
 

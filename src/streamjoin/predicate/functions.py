@@ -58,7 +58,7 @@ class _FunctionReader(ExpressionReader):
         kinds = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
         if fn.__code__.co_flags & kinds:
             raise PredicateError(
-                f"on: {_described(fn)} is a generator or async function; a plain one that returns will do"
+                f"on: {_described(fn)} is a generator or async function; give a plain one that returns"
             )
         if fn.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
             raise PredicateError(f"on: {_described(fn)} takes *args or **kwargs (a wrapper?); name its parameters")

@@ -88,7 +88,8 @@ class PairEmitter(Emitter):
         return self.like("left", own), self.like("right", its), closed
 
     def _use(self, side: Side, number: int) -> tuple[str, str | None]:
-        """The texts of a slot's value and validity. In an atom that must be true by itself, NULL ends it all."""
+        """The texts of a slot's value and validity. In an atom that must be true by itself, the slot becomes
+        required."""
         if self._top:
             self.require(side, number)
         validity = self.validity(side, number)

@@ -115,7 +115,7 @@ class ExpressionReader(ABC):
         return Column(key.value, base.name, base.side)
 
     def logic(self, conjunctive: bool, parts: list[ast.expr], scope: dict[str, Value]) -> Value:
-        """`and`, `or`; what a known value decides is not read any further, as Python would not run it."""
+        """`and`, `or`. Where a known value decides, the rest is not read, as Python would not run it."""
         terms: list[Expr] = []
         known = True
         for part in parts:
@@ -206,7 +206,7 @@ class ExpressionReader(ABC):
         if isinstance(item, Known):
             return Known(self.run(container, operator.contains, within.value, item.value))
         if not isinstance(within.value, Iterable) or isinstance(within.value, (bytes, Iterator)):
-            self.fail(container, f"{shown(within.value)} is no collection; a tuple, list, set or dict will do")
+            self.fail(container, f"{shown(within.value)} is no collection; give a tuple, list, set or dict")
         if isinstance(within.value, Sized) and len(within.value) > MAX_ITEMS:
             self.fail(container, f"the collection has {len(within.value):,} items; put it into a stream instead")
         members = [self.tree(Known(member), container) for member in elements(within.value)]
@@ -269,7 +269,7 @@ class ExpressionReader(ABC):
         """The value, if it is of a kind that computes without surprises."""
         item = value.value
         if not (isinstance(item, PLAIN) or getattr(item, "ndim", None) == 0):
-            self.fail(node, f"{shown(item)} is no constant for a predicate; numbers, text, dates and None will do")
+            self.fail(node, f"{shown(item)} is no constant for a predicate; give a number, text, date or None")
         return item
 
     def run(self, node: ast.AST, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
@@ -304,7 +304,7 @@ class ExpressionReader(ABC):
         try:
             return constant(value.value)
         except (PredicateError, ValueError, OverflowError):
-            self.fail(node, f"{shown(value.value)} is no constant; numbers, text, dates and None will do")
+            self.fail(node, f"{shown(value.value)} is no constant; give a number, text, date or None")
 
 
 def choice(condition: Expr, yes: Expr, no: Expr) -> Expr:

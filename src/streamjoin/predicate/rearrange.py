@@ -1,7 +1,7 @@
 """Rearranging comparisons: the stored side's terms on one side of the operator, everything else on the other.
 
-`l.a - r.a <= 3` becomes `l.a <= r.a + 3` with the left stored. Integers wrap and floats round, so that the two say the
-same only for tuples whose terms are small; whoever rearranges gets the terms, to say which tuples those are.
+`l.a - r.a <= 3` becomes `l.a <= r.a + 3` with the left stored. Integers wrap and floats round, so both say the same
+only for tuples whose terms are small. The caller gets the terms, so that it can say which tuples these are.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def signed_sum(terms: list[tuple[Expr, int]]) -> Expr | None:
 
 
 def without_widening(expr: Expr) -> Expr:
-    """What a conversion between numbers that keeps order and every value was applied to."""
+    """The expression under conversions between numbers that keep order and every value."""
     lossless = {
         "bigint": ("tinyint", "smallint", "int"),
         "double": ("tinyint", "smallint", "int", "float"),

@@ -16,7 +16,7 @@ from .vector import Frame, Program
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How a slot's expression becomes a number; None for `domain` keeps the value itself, "truth" is true-not-NULL."""
+    """How a slot's expression becomes a number. Without a `domain` it keeps its value; `truth` makes NULL false."""
 
     domain: Domain | None = None
     mode: Mode = "exact"
@@ -69,6 +69,7 @@ class SideProgram:
         self.columns = sorted({n.name for expr in read for n in walk(expr) if isinstance(n, Column)})
 
     def run(self, frame: Frame) -> SlotValues:
+        """The slots of all tuples of a frame; those of tuples that are not live are arbitrary."""
         live = self._filters.true_rows(frame) if self._has_filters else None
         known = dict(zip(self._numeric, self._program.run(frame), strict=True))
         columns: list[Array] = []
