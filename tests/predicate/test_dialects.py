@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from streamjoin.compile.cache import LazyKernel
 from streamjoin.errors import PredicateError
 from streamjoin.predicate import col, parse
-from streamjoin.predicate.bind import _Binder, bind
+from streamjoin.predicate.analyse import make_plan
+from streamjoin.predicate.bind import Binder, bind
 from streamjoin.predicate.emit import DTYPES
 from streamjoin.predicate.evaluate import is_true, row_function, table_rows
 from streamjoin.predicate.expr import Expr
 from streamjoin.predicate.lower import lower
-from streamjoin.predicate.plan import make_plan
 from streamjoin.predicate.types import from_arrow
 from streamjoin.predicate.vector import Frame, Program, read_numbers
 from streamjoin.side import SIDES, Side, other
@@ -137,7 +137,7 @@ def expressions(draw: Any) -> str:
 def bound(on: Any) -> Expr | None:
     """The typed expression, or None where the text is (rightly) refused."""
     try:
-        return _Binder(SCHEMA, SCHEMA, ("l", "r")).bind(parse(on))
+        return Binder(SCHEMA, SCHEMA, ("l", "r")).bind(parse(on))
     except PredicateError:
         return None
 

@@ -11,7 +11,7 @@ import pytest
 import streamjoin as sj
 from streamjoin import col
 from streamjoin.predicate import plan_for
-from streamjoin.predicate.bind import typed_call
+from streamjoin.predicate.coerce import typed_call
 from streamjoin.predicate.expr import Expr
 from streamjoin.predicate.plan import Band
 from streamjoin.predicate.vector import Frame, Program
