@@ -40,7 +40,7 @@ from ..predicate.recheck import Recheck
 from ..predicate.slots import SlotValues
 from ..predicate.vector import Frame
 from ..side import SIDES, Side
-from ..store import Window
+from ..store import SideWindow
 from ..store.batch import Decide
 from ..topology import Pairs, Topology, Unmet
 from ..topology.cell import CellJoin
@@ -497,8 +497,8 @@ def _rows_where(table: pa.Table, mask: npt.NDArray[np.bool_]) -> pa.Table:
 def make_topology(options: Options, lowered: Lowered, decide: Decide, crew: Crew) -> Topology:
     """The algorithm and index that the options name."""
 
-    def window(side: Side, index: str = "") -> Window:
-        return Window(lowered, side, index or options.index, crew.run)
+    def window(side: Side, index: str = "") -> SideWindow:
+        return SideWindow(lowered, side, index or options.index, crew.run)
 
     if options.algorithm in OVER_NODES:
         return OVER_NODES[options.algorithm](options.workers, window, decide)

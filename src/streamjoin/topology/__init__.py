@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from ..arrays import Rows
 from ..side import Side, other
-from ..store import Window
+from ..store import SideWindow
 from ..store.batch import Batch, PairSink
 
 Pairs = tuple[list[Rows], list[Rows]]
@@ -97,7 +97,7 @@ class OverWindows:
 
     meets_once = False
 
-    def __init__(self, windows: Mapping[Side, Window]) -> None:
+    def __init__(self, windows: Mapping[Side, SideWindow]) -> None:
         self._windows = windows
         self.comparisons = 0
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..parallel.crew import Crew
 from ..side import Side, other
-from ..store import Batch, PairSink, Probing, Window
+from ..store import Batch, PairSink, Probing, SideWindow
 from ..store.batch import Decide
 from . import OverWindows, Pairs, Part
 
@@ -20,7 +20,7 @@ from . import OverWindows, Pairs, Part
 class CellJoin(OverWindows):
     """`windows` hold both sides' tuples; `decide` settles what kernels leave open."""
 
-    def __init__(self, windows: Mapping[Side, Window], decide: Decide, crew: Crew) -> None:
+    def __init__(self, windows: Mapping[Side, SideWindow], decide: Decide, crew: Crew) -> None:
         super().__init__(windows)
         self._decide, self._crew = decide, crew
 
@@ -32,7 +32,7 @@ class CellJoin(OverWindows):
             for piece in batch.parts() if len(batch) else []:
                 yield from self._scan(side, window, Probing(piece))
 
-    def _scan(self, side: Side, window: Window, probing: Probing) -> Iterator[Pairs]:
+    def _scan(self, side: Side, window: SideWindow, probing: Probing) -> Iterator[Pairs]:
         """The whole piece against every part of the window, all parts at once; those that have found as much as may be
         kept go on when it has been taken."""
         sinks = [PairSink(self._decide, left_probes=side == "left") for _ in range(self._crew.workers)]

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..parallel.threads import Port, Threads
 from ..side import SIDES, Side, other
-from ..store import Batch, Window
+from ..store import Batch, SideWindow
 from ..store.batch import Decide
 from . import Pairs, Unmet
 from .handshake import Board, HandshakeNode
@@ -31,7 +31,7 @@ all nodes but handshake join's have a block at once, since it is handed on befor
 CHAIN: tuple[Port, ...] = ("left", "right")
 STAR: tuple[Port, ...] = ("driver",)
 
-MakeWindow = Callable[[Side, str], Window]
+MakeWindow = Callable[[Side, str], SideWindow]
 """Opens a node's window of one side, with the user's index or a given one."""
 
 

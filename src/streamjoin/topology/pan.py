@@ -20,7 +20,7 @@ from typing import Any
 
 from ..parallel.crew import Crew
 from ..side import SIDES, Side, other
-from ..store import Batch, PairSink, Window
+from ..store import Batch, PairSink, SideWindow
 from ..store.batch import Decide
 from . import OverWindows, Pairs, Part
 
@@ -33,7 +33,7 @@ PART_SECONDS = 0.001
 class PanJoin(OverWindows):
     """`windows` hold both sides' tuples; `decide` settles what kernels leave open."""
 
-    def __init__(self, windows: Mapping[Side, Window], decide: Decide, crew: Crew) -> None:
+    def __init__(self, windows: Mapping[Side, SideWindow], decide: Decide, crew: Crew) -> None:
         super().__init__(windows)
         self._decide = decide
         self._crew = crew

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..side import Side, other
-from ..store import Batch, PairSink, Window
+from ..store import Batch, PairSink, SideWindow
 from ..store.batch import Decide
 from . import OverWindows, Pairs
 
@@ -19,7 +19,7 @@ from . import OverWindows, Pairs
 class ThreeStep(OverWindows):
     """`windows` hold both sides' tuples; `decide` settles what kernels leave open."""
 
-    def __init__(self, windows: Mapping[Side, Window], decide: Decide) -> None:
+    def __init__(self, windows: Mapping[Side, SideWindow], decide: Decide) -> None:
         super().__init__(windows)
         self._decide = decide
 
