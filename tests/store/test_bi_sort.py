@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamjoin.store import bi_sort
-from streamjoin.store.bi_sort import BiSort, probe_run
+from streamjoin.store.bi_sort import BiSort
+from streamjoin.store.run_probe import probe_run
 from streamjoin.store.sorting import merge_words, sort_words, split_merge
-from streamjoin.store.words import AT_ONCE
+from streamjoin.store.words import AT_ONCE, NEXT, STOPPED, new_state
 
 from .words import LAST_KEY, PLACE_BITS, batches, check, key_range, numbered, ranges
 
@@ -55,12 +56,12 @@ def test_words_whose_rest_lies_outside_are_passed_over(room: int) -> None:
     high = low + rng.integers(0, 1 << 16, 60).astype(np.uint64)
     mask, rest = np.uint64(1023), np.uint64(15 << 10)
     run = index._runs[0]
-    outputs, state = np.empty((2, room), np.int32), np.zeros(5, np.int64)
+    outputs, state = np.empty((2, room), np.int32), new_state()
     found: list[tuple[int, int]] = []
-    while state[0] < len(low):
+    while state[NEXT] < len(low):
         count = probe_run(run.words, run.count, run.samples, low, high, mask, rest, outputs[0], outputs[1], state)
         found += zip(outputs[0, :count].tolist(), outputs[1, :count].tolist(), strict=True)
-        if not state[2]:
+        if not state[STOPPED]:
             break
     expected = [
         (i, int(word & mask))

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streamjoin.store.llat import BLOCK, LANES
-from streamjoin.store.wib_tree import FANOUT, WibTree
+from streamjoin.store.partition_scan import BLOCK
+from streamjoin.store.wib_nodes import FANOUT, LEVELS, NODES, ROOT
+from streamjoin.store.wib_tree import WibTree
+from streamjoin.store.words import COMPARED, LANES, new_state
 
 from .words import LAST_KEY, PLACE_BITS, batches, check, key_range, numbered, ranges
 
@@ -27,7 +29,7 @@ def check_tree(tree: WibTree) -> None:
     def visit(node: int, level: int, low: int, high: int) -> None:
         size = int(tree._nodes.sizes[node])
         assert size <= FANOUT
-        assert size > 0 or tree._tree[0] == node
+        assert size > 0 or tree._tree[ROOT] == node
         own = tree._nodes.separators[node, :size].tolist()
         bounds = [*own, high]
         for k, child in enumerate(tree._nodes.children[node, : size + 1].tolist()):
@@ -56,13 +58,13 @@ def check_tree(tree: WibTree) -> None:
             assert high & mask == mask
         assert chained == 1 or len({word >> PLACE_BITS for word in words}) == 1
 
-    root, height = tree._tree[:2].tolist()
+    root, height = int(tree._tree[ROOT]), int(tree._tree[LEVELS])
     visit(root, height, 0, 2**64 - 1)
     in_order = tree._leaves.upper[leaves].tolist()[:-1]
     assert sorted(separators) == in_order
     assert all(a < b for a, b in pairwise(in_order))
     assert leaves == tree._order().tolist()
-    assert tree._tree[2] <= len(tree._nodes.sizes)
+    assert tree._tree[NODES] <= len(tree._nodes.sizes)
 
 
 def filled(batches_: list[list[int]], width: int, capacity: int | None = None) -> tuple[WibTree, list[int]]:
@@ -124,7 +126,7 @@ def shuffled_batches(keys: np.ndarray, size: int) -> list[list[int]]:
 def test_increasing_keys_leave_full_leaves_and_nodes(step: int) -> None:
     tree, words = filled(shuffled_batches(np.arange(0, 1000 * step, step), 100), 4)
     assert fill(tree) > 0.95
-    assert tree._tree[2] <= 1 + 250 // (FANOUT - 2) + 1
+    assert tree._tree[NODES] <= 1 + 250 // (FANOUT - 2) + 1
     check(tree, words, [key_range(k * step, (k + 3) * step) for k in range(0, 1000, 50)])
 
 
@@ -151,10 +153,10 @@ def test_one_key_is_one_leaf_and_is_skipped() -> None:
     check(tree, words, [key_range(6, 6), key_range(7, 7), key_range(8, 8), EVERYTHING])
     out = np.empty(65_536, np.int32)
     for _ in range(2):
-        state = np.zeros(4, np.int64)
+        state = new_state()
         low, high = np.array([key_range(k, k) for k in (6, 8)], np.uint64).T.copy()
         assert tree.probe(low, high, out, out.copy(), state) == 0
-        assert state[1] == 0
+        assert state[COMPARED] == 0
         tree.seal()
 
 

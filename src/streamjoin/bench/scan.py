@@ -33,7 +33,8 @@ from ..predicate import Predicate, plan_for
 from ..predicate.lower import Lowered, lower
 from ..predicate.vector import Frame
 from ..side import SIDES, Side, other
-from ..store import Batch, PairSink, Probing, Window
+from ..store import Batch, PairSink, Probing, SideWindow
+from ..tasks import one_after_another
 from .baselines import Cpp, Pairs, numpy_join
 
 SQL = "l.x BETWEEN r.a - 10 AND r.a + 10 AND l.y BETWEEN r.b - 10. AND r.b + 10."
@@ -98,7 +99,7 @@ class Scan:
         self._lowered: Lowered = lower(plan_for(on, SCHEMAS["left"], SCHEMAS["right"]))
         self._stored = stored
         self._count = len(columns[0])
-        self._window = Window(self._lowered, stored, "scan", run_all=lambda tasks: None)
+        self._window = SideWindow(self._lowered, stored, "scan", one_after_another)
         self._window.insert(self._batch(stored, columns))
 
     def __call__(self, probes: Columns) -> Pairs:

@@ -30,11 +30,10 @@ from ..compile.cache import compiled
 from ..errors import StreamJoinError
 from ..reporting import plots
 from ..store.bi_sort import BiSort
-from ..store.keyspace import PLACE_BITS
 from ..store.rap_table import RapTable, adjusted_splitters, even_splitters
 from ..store.sorting import sort_words
 from ..store.wib_tree import WibTree
-from ..store.words import WordIndex, place_bits_of
+from ..store.words import PLACE_BITS, WordIndex, new_state, place_bits_of
 from .peers import CppBiSort
 from .scan import machine
 
@@ -184,7 +183,7 @@ class Indexed:
 
     def probe(self, low: Array, high: Array) -> int:
         starts, ends = _unpack(sort_words(_pack(low, 0, self._bits), self._bits), high, self._bits)
-        state = np.zeros(4, np.int64)
+        state = new_state()
         found = 0
         while state[0] >= 0:
             found += self.index.probe(starts, ends, *self._out, state)

@@ -13,7 +13,7 @@ from ..predicate.lower import Lowered, lower
 from ..predicate.plan import Band, Interval, Plan
 from ..predicate.render import render
 from ..side import SIDES, Side, other
-from ..store.key_choice import SideKeys
+from ..store.key_choice import KeyChooser
 from .options import Options, check_options
 
 WIDTH = 12
@@ -159,7 +159,7 @@ def _explanation(plan: Plan, lowered: Lowered, options: Options, aliases: tuple[
         recheck=texts(lowered.recheck),
         recheck_long_text=texts(lowered.recheck_long_text),
         slots={side: tuple(slot.dtype for slot in lowered.slots[side]) for side in SIDES},
-        keys={side: SideKeys(lowered, side).first_key(aliases) for side in SIDES},
+        keys={side: KeyChooser(lowered, side).first_key(aliases) for side in SIDES},
         index=options.index if options.index != "auto" else "bi-sort" if lowered.has_order else "scan",
     )
 

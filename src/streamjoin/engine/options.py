@@ -13,6 +13,7 @@ from ..arguments import choose
 from ..arrow.times import TimeColumns, time_columns
 from ..errors import ArgumentError
 from ..side import Side
+from ..store.registry import INDEXES
 from ..topology.registry import ALGORITHMS, default_algorithm
 from ..window import CountWindow, TimeUnit, TimeWindow, check_windows, lateness_ticks, parse_window, ticks
 
@@ -35,7 +36,6 @@ IndexName = Literal["scan", "hash", "bi-sort", "rap-table", "wib-tree", "auto"]
 Late = Literal["drop", "keep"]
 """Whether late rows are only counted, or also kept for `late()`."""
 
-ORDERED: tuple[str, ...] = ("bi-sort", "rap-table", "wib-tree")
 MOST_WORKERS = 256
 """Each may be a thread; more of them than cores only take turns."""
 MAX_PENDING, MAX_BATCH, MAX_WAIT = 1 << 24, 1 << 15, 0.005
@@ -125,13 +125,14 @@ def _algorithm(algorithm: Any, workers: int) -> str:
 
 
 def _index(index: Any, has_equality: bool, has_order: bool) -> str:
-    choose("index", index, get_args(IndexName))
-    if index == "hash" and not has_equality:
+    choose("index", index, [*INDEXES, "auto"])
+    needs = "nothing" if index == "auto" else INDEXES[index].needs
+    if needs == "equality" and not has_equality:
         raise ArgumentError(
-            "index: 'hash' needs an equality between the two streams that every pair must meet, such as l.k = r.k, "
+            f"index: {index!r} needs an equality between the two streams that every pair must meet, such as l.k = r.k, "
             "and the predicate has none; use 'auto'" + (", 'bi-sort'" if has_order else "") + " or 'scan'"
         )
-    if index in ORDERED and not has_order:
+    if needs == "order" and not has_order:
         raise ArgumentError(
             f"index: {index!r} needs an equality, a band or a range between the two streams that every pair must meet, "
             "such as l.x BETWEEN r.a - 5 AND r.a + 5, and the predicate has none that it could sort by; use 'scan' or "

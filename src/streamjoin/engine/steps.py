@@ -29,7 +29,7 @@ from ..predicate.lower import Lowered
 from ..predicate.recheck import Recheck
 from ..predicate.slots import SlotValues
 from ..side import SIDES, Side
-from ..store import Window
+from ..store import SideWindow
 from ..topology.protocol import Pairs, Setting, Topology, Unmet
 from ..topology.registry import ALGORITHMS
 from .latency import Latency
@@ -59,8 +59,8 @@ class Steps:
         payload, run_all = self.payload, self._crew.run  # not `self`: threads hold these, and would hold everything
         self._recheck = Recheck(lowered, lambda side, rows, names: payload[side].take(rows, names))
 
-        def make_window(side: Side, index: str) -> Window:
-            return Window(lowered, side, index or options.index, run_all)
+        def make_window(side: Side, index: str) -> SideWindow:
+            return SideWindow(lowered, side, index or options.index, run_all)
 
         self.topology: Topology = algorithm(Setting(options.workers, make_window, self._recheck, self._crew))
         self._collector = Collector(self.front.together, self.topology.meets_once)

@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from ..arrays import Rows
 from ..compile.generic import extremes
+from ..tasks import RunAll
 from .gather import SEGMENT_BITS
 from .kept_batches import KeptBatches
-from .records import Records, RunAll, check_lengths, record_width
+from .records import Records, check_lengths, record_width
 
 
 class Payload:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from ..arrays import Array, Rows, Words
 from ..errors import DataError
+from ..tasks import RunAll
 from .gather import (
     LENGTH_BITS,
     SEGMENT,
@@ -24,7 +24,6 @@ from .gather import (
 )  # fmt: skip
 from .segments import Segments, pieces
 
-RunAll = Callable[[Sequence[Callable[[], None]]], Any]
 Spans = list[tuple[int, int]]
 
 SMALL_BUFFER = 1 << 14

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from ..arrays import Integers, Rows
 from ..side import Side
-from ..store import Batch, Window
+from ..store import Batch, SideWindow
+from ..tasks import one_after_another
 from .messages import BLOB_BYTES, SEGMENT_BYTES, row_bytes
 from .segments import Cache, Place, Segment, new_file, packed, unpacked
 from .spec import JoinSpec
@@ -58,7 +59,7 @@ class HeldSide:
         self.arrived: pa.Table = spec.schemas[side].empty_table()
         """This micro-batch's rows."""
         self._segments = [cache.get(place.file, self._rebuilding(place)) for place in memory.segments]
-        self.windows: dict[int, Window] = {}
+        self.windows: dict[int, SideWindow] = {}
         for number in sorted({generation, *(place.generation for place in memory.segments)}):
             window = self.windows[number] = self._new_window()
             mine = [s for s, place in self._with_places() if place.generation == number]
@@ -67,8 +68,8 @@ class HeldSide:
     def _with_places(self) -> Iterator[tuple[Segment, Place]]:
         return zip(self._segments, self._memory.segments, strict=True)
 
-    def _new_window(self) -> Window:
-        return Window(self._spec.lowered, self._side, self._spec.options.index, _one_after_another)
+    def _new_window(self) -> SideWindow:
+        return SideWindow(self._spec.lowered, self._side, self._spec.options.index, one_after_another)
 
     def _rebuilding(self, place: Place) -> Callable[[], Segment]:
         """How to make a segment whose file is missing: from the state store."""
@@ -85,7 +86,7 @@ class HeldSide:
             raise AssertionError(f"the state store has lost segment {place.name}")
         return body
 
-    def _built(self, window: Window, table: pa.Table, coordinate: Integers, first: int) -> Segment:
+    def _built(self, window: SideWindow, table: pa.Table, coordinate: Integers, first: int) -> Segment:
         rows = np.arange(first, first + table.num_rows)
         slots = self._spec.slots(self._side, table)
         return Segment(table, window.insert_sealed(Batch(rows, coordinate, coordinate, coordinate, slots.columns)))
@@ -194,8 +195,3 @@ def _belongs(place: Place, younger: Sequence[Place], largest: int) -> bool:
     rows, size = (sum(getattr(one, what) for one in younger) for what in ("rows", "nbytes"))
     fits = place.rows + rows <= largest and place.nbytes + size <= SEGMENT_BYTES
     return fits and place.generation == younger[-1].generation and place.rows < GROWTH * rows
-
-
-def _one_after_another(tasks: Sequence[Any]) -> None:
-    for task in tasks:
-        task()

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..arrays import Integers
 from ..side import Side
-from ..store.hash import hash_keys
+from ..store.hashing import hash_keys
 from .messages import ARROW_MESSAGE, EVERY_WORKER, PLACE, to_view
 from .process import spare_collector
 from .ranges import Keys

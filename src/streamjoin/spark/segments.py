@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from ..arrays import Integers
 from ..side import Side
-from ..store.subwindow import Subwindow
+from ..store import Index
 from .messages import from_bytes, to_bytes
 from .spec import JoinSpec
 
@@ -59,7 +59,7 @@ class Segment:
     """Rows with their columns, and the subwindows that find them by their row numbers."""
 
     table: pa.Table
-    subwindows: list[Subwindow]
+    subwindows: list[Index]
 
 
 def new_file() -> str:

@@ -28,7 +28,7 @@ from ..predicate.recheck import Recheck
 from ..predicate.slots import SlotValues
 from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, Probing
-from ..store.hash import hash_keys
+from ..store.hashing import hash_keys
 from .arrivals import Arrivals, arrivals
 from .held import ARRIVED, HeldSide, Remembered, Truth
 from .messages import Message, Part, from_bytes, to_bytes

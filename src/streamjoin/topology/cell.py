@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from ..side import Side, other
-from ..store import Batch, Probing, Window
+from ..store import Batch, Probing, SideWindow
 from .protocol import Chores, Pairs
 from .shared_windows import ProbeTask, SharedWindows
 
@@ -29,7 +29,7 @@ class CellJoin(SharedWindows):
             for piece in batch.parts() if len(batch) else []:
                 yield from self._scan(side, window, Probing(piece))
 
-    def _scan(self, side: Side, window: Window, probing: Probing) -> Iterator[Pairs]:
+    def _scan(self, side: Side, window: SideWindow, probing: Probing) -> Iterator[Pairs]:
         """Compare the whole piece with every part of the window, all parts at once. A part whose sink is full goes on
         when its pairs have been taken."""
         sinks = [self._sink(side) for _ in range(self._crew.workers)]

@@ -12,7 +12,7 @@ from ..arrays import Rows
 from ..compile.cache import compiled
 from ..compile.generic import extremes
 from ..side import SIDES, Side
-from ..store import Batch, PairSink, Probing, Window
+from ..store import Batch, PairSink, Probing, SideWindow
 from ..store.batch import Decide
 from .node import Block
 
@@ -89,7 +89,7 @@ class StoredWindow:
     """A `LocalWindow`. Its store uses a tuple's place as the coordinate, so every index can leave out the places that a
     block must not see."""
 
-    def __init__(self, window: Window, side: Side, ledger: Ledger, decide: Decide, report: Report) -> None:
+    def __init__(self, window: SideWindow, side: Side, ledger: Ledger, decide: Decide, report: Report) -> None:
         self._window, self._side = window, side
         self._ledger, self._decide, self._report = ledger, decide, report
         self._blocks: deque[tuple[int, int]] = deque()  # each block's highest coordinate, and where it ends
@@ -145,5 +145,5 @@ class StoredWindow:
         return self.tail - self.head
 
     @property
-    def window(self) -> Window:
+    def window(self) -> SideWindow:
         return self._window

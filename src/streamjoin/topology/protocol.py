@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 from ..arrays import Rows
 from ..parallel.crew import Crew
 from ..side import Side
-from ..store import Batch, Window
+from ..store import Batch, SideWindow
 from ..store.batch import Decide
 
 Pairs = tuple[list[Rows], list[Rows]]
@@ -22,7 +22,7 @@ Pairs = tuple[list[Rows], list[Rows]]
 Unmet = dict[Side, tuple[int, int]]
 """The coordinate and row of a tuple of each side."""
 
-MakeWindow = Callable[[Side, str], Window]
+MakeWindow = Callable[[Side, str], SideWindow]
 """Opens a window of one side with an index of this name; an empty name stands for the user's choice."""
 
 Chores = Sequence[Callable[[], None]]

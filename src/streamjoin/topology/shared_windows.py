@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from ..side import SIDES, Side, other
-from ..store import Batch, PairSink, Window
+from ..store import Batch, PairSink, SideWindow
 from .protocol import Chores, Pairs, Setting, Unmet
 
 
@@ -42,7 +42,7 @@ class SharedWindows:
     meets_once: ClassVar[bool] = False
 
     def __init__(self, setting: Setting) -> None:
-        self._windows: Mapping[Side, Window] = {side: setting.make_window(side, "") for side in SIDES}
+        self._windows: Mapping[Side, SideWindow] = {side: setting.make_window(side, "") for side in SIDES}
         self._decide, self._crew = setting.decide, setting.crew
         self.comparisons = 0
 

@@ -1,18 +1,17 @@
-"""One integer per tuple of a subwindow (its row, its coordinate), kept only where they do not simply count up."""
+"""One integer per tuple of a subwindow (its row, its coordinate). No array is kept while they simply count up."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import Integers
+from ..arrays import Integers, Places
 from ..compile.cache import compiled
 
 
-class Numbers:
+class IntegerColumn:
     """Invariant: either `array` holds the integers, or the one at each place is `first + place`.
 
-    `explicit`: the array is wanted in any case, since it will be read at every probe.
+    `explicit`: always keep the array, because every probe will read it.
     """
 
     def __init__(self, capacity: int, explicit: bool = False) -> None:
@@ -61,7 +60,7 @@ class Numbers:
         """For compiled code: the first integer, and the array, which is empty where they count up."""
         return self.first, _NONE if self.array is None else self.array
 
-    def take(self, places: npt.NDArray[np.int32]) -> Integers:
+    def take(self, places: Places) -> Integers:
         return taken(*self.parts, places)
 
 
