@@ -28,13 +28,13 @@ import numpy as np
 import numpy.typing as npt
 from rich.table import Table
 
-from ...bench.subwindow import titled
 from ...reporting import plots
+from ...reporting.tables import titled
 from ..compiled import Compiled, Object
 from ..drive import COUNTED, WATCH, Feeder
 from ..handshake import HandshakeJoin
 from ..synthesis import Say, resources
-from .common import Entries, Experiment, alternating, chart, packed, papers_join
+from .common import Entries, Experiment, alternating, packed, papers_join
 
 WINDOW, QUICK_WINDOW = 100, 20
 CORES, QUICK_CORES = (1, 2, 5, 10), (1, 2)
@@ -195,7 +195,7 @@ def _draw(entries: Entries, directory: Path) -> list[Path]:
     first = entries[0]["paper"]["lut"]
     points["paper: LUT"] = [(entry["cores"], entry["paper"]["lut"] / first) for entry in entries]
     title = "a proxy for power at equal throughput"
-    return chart(directory / "hardware-power", points, title, "cores", "relative to one core", log_y=False)
+    return plots.lines(directory / "hardware-power", points, title, "cores", "relative to one core", log_y=False)
 
 
 POWER = Experiment(

@@ -29,13 +29,13 @@ import numpy as np
 import numpy.typing as npt
 from rich.table import Table
 
-from ...bench.subwindow import titled
 from ...reporting import plots
+from ...reporting.tables import titled
 from ..drive import Entry, Feeder
 from ..handshake import HandshakeJoin
 from ..simulate import run, unpack_payloads
 from ..synthesis import Say
-from .common import Entries, Experiment, chart, packed, papers_join
+from .common import Entries, Experiment, packed, papers_join
 
 HERTZ = 100e6
 CORES, SEGMENT, QUICK_CORES = 64, 8, 4
@@ -166,7 +166,7 @@ def _draw(entries: Entries, directory: Path) -> list[Path]:
             title = f"{name} throughput, {count:,} tuples of each stream"
             file = directory / f"hardware-throughput-{name}-{count}"
             points, log = _lines(entries, count, what), what == "input_rate"
-            written += chart(file, points, title, "match rate, %", y, log_x=False, log_y=log)
+            written += plots.lines(file, points, title, "match rate, %", y, log_x=False, log_y=log)
     return written
 
 
