@@ -13,14 +13,18 @@ from pyarrow import csv, feather, parquet
 
 import streamjoin as sj
 from streamjoin.cli import hardware, main
-from streamjoin.hardware import report
+from streamjoin.hardware import Design, report
 from streamjoin.hardware.report import throughput
 from streamjoin.hardware.synthesis import resources
+from streamjoin.hardware.verilog import design_of
+
+pytestmark = pytest.mark.hardware
 
 LEFT = pa.table({"ts": [1, 2, 4, 5, 7, 8, 9], "k": [1, 2, 1, 3, 2, 1, 1], "v": list("abcdefg")})
 RIGHT = pa.table({"at": [1, 3, 5, 6, 7, 10], "k": [2, 1, 1, 3, 1, 1], "w": [10, 20, 30, 40, 50, 60]})
 SMALL = ("--cores", "2", "--segment", "2")
 NARROW = ("--left", "k tinyint", "--right", "k tinyint", "--on", "l.k = r.k", "--payload", "4", "--not-null", *SMALL)
+SCHEMA = pa.schema([pa.field("k", pa.int8(), nullable=False)])
 Printed = pytest.CaptureFixture[str]
 
 
@@ -91,11 +95,10 @@ def test_files_that_cannot_be_read(files: tuple[str, str], tmp_path: Path, capsy
 
 
 def test_synthesise_counts_cells_and_writes_verilog(tmp_path: Path, capsys: Printed) -> None:
-    from .test_synthesis import tiny
-
     file = tmp_path / "join.v"
     assert main(["hardware", "synthesise", *NARROW, "--target", "xc7", "--verilog", str(file)]) == 0
-    printed, used = capsys.readouterr().out, resources(tiny())
+    narrow = design_of(SCHEMA, SCHEMA, "l.k = r.k", 4, None, Design(cores=2, segment=2))
+    printed, used = capsys.readouterr().out, resources(narrow)
     assert f"LUT     {used.all_lut}, {used.ram_lut} of them as RAM" in printed
     assert f"FF      {used.ff}" in printed
     assert "module handshake_join(" in file.read_text()
@@ -116,7 +119,7 @@ def test_synthesise_places_and_routes(capsys: Printed) -> None:
     [
         (["--left", "k tinyint", "--right", "k wide", "--on", "l.k = r.k"], "--right: cannot read"),
         (["--left", "k double", "--right", "k double", "--on", "l.k = r.k"], "whole numbers"),
-        (["--left", "k int", "--right", "k int", "--on", "l.k = r.k", "--payload", "0"], "payload: 0 will not do"),
+        (["--left", "k int", "--right", "k int", "--on", "l.k = r.k", "--payload", "0"], "payload: 0 is not valid"),
         (["--left", "k int", "--right", "k int", "--on", "l.k = r.k", "--ram", "--segment", "2"], "block RAM"),
     ],
 )

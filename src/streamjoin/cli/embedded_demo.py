@@ -30,7 +30,7 @@ PLAIN_LINES = 10
 """How often progress is printed where there is no terminal."""
 
 
-class Figures:
+class DemoFigures:
     """What has happened so far."""
 
     def __init__(self, rows: int) -> None:
@@ -67,7 +67,7 @@ def run(rows: int, seed: int) -> None:
     console.print(f"  ON     {ON}\n  WINDOW {WINDOW[0]} of trades, {WINDOW[1]} of quotes\n", markup=False)
     trades, quotes = trades_and_quotes(rows, seed)
     warm_up(trades, quotes)
-    figures = Figures(rows)
+    figures = DemoFigures(rows)
     examples: list[pa.Table] = []
     stopped = False
     with WindowJoin(trades.schema, quotes.schema, on=ON, window=WINDOW, time="ts") as join:
@@ -108,7 +108,7 @@ def warm_up(trades: pa.Table, quotes: pa.Table) -> None:
         join.finish()
 
 
-def take(join: WindowJoin, result: pa.Table, figures: Figures, examples: list[pa.Table]) -> None:
+def take(join: WindowJoin, result: pa.Table, figures: DemoFigures, examples: list[pa.Table]) -> None:
     figures.metrics = join.metrics()
     figures.pushed = figures.metrics["left"]["in"] + figures.metrics["right"]["in"]
     figures.pairs += result.num_rows
@@ -117,7 +117,7 @@ def take(join: WindowJoin, result: pa.Table, figures: Figures, examples: list[pa
 
 
 @contextlib.contextmanager
-def progress(console: Console, figures: Figures) -> Iterator[Any]:
+def progress(console: Console, figures: DemoFigures) -> Iterator[Any]:
     """A live panel in a terminal, a line now and then elsewhere."""
     if console.is_terminal:
         with Live(figures.table(), console=console, refresh_per_second=10, transient=True) as live:
@@ -142,7 +142,7 @@ def sample(examples: list[pa.Table]) -> Table:
     return table
 
 
-def summary(figures: Figures, metrics: dict[str, Any], seconds: float, stopped: bool) -> str:
+def summary(figures: DemoFigures, metrics: dict[str, Any], seconds: float, stopped: bool) -> str:
     latency = metrics["latency_ms"]["p95"]
     lines = [
         "stopped before the end" if stopped else "done",

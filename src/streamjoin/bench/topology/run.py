@@ -27,7 +27,9 @@ def run(
 ) -> None:  # fmt: skip
     """Measure, print the tables, and write the figures."""
     if not (seconds > 0 and time_window > 0):
-        raise ArgumentError(f"--seconds, --time-window: {seconds:g} and {time_window:g} will not do; give more than 0")
+        raise ArgumentError(
+            f"--seconds, --time-window: {seconds:g} and {time_window:g} are not valid; give more than 0"
+        )
     if plots_directory is not None:
         plots.library()
     settings = TopologySettings(

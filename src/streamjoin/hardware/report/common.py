@@ -13,7 +13,7 @@ from rich.table import Table
 
 from ..design import check_design
 from ..drive import Entry
-from ..handshake import HandshakeJoin
+from ..handshake import HandshakeCircuit
 from ..predicate import Circuit
 from ..simulate import pack
 from ..synthesis import Say
@@ -36,7 +36,7 @@ class Experiment:
     paper: Sequence[tuple[str, str]]
 
 
-def papers_join(cores: int, segment: int = 8, **design: Any) -> HandshakeJoin:
+def papers_join(cores: int, segment: int = 8, **design: Any) -> HandshakeCircuit:
     """The papers' equality of 32-bit keys, with their buffers of 8 and 4 results."""
     return design_of(SCHEMA, SCHEMA, "l.k = r.k", PAYLOAD, None, check_design(cores=cores, segment=segment, **design))
 

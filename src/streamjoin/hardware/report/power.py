@@ -32,7 +32,7 @@ from ...reporting import plots
 from ...reporting.tables import titled
 from ..compiled import Compiled, Object
 from ..drive import COUNTED, WATCH, Feeder
-from ..handshake import HandshakeJoin
+from ..handshake import HandshakeCircuit
 from ..synthesis import Say, resources
 from .common import Entries, Experiment, alternating, packed, papers_join
 
@@ -59,7 +59,7 @@ class Probed(Compiled):
     which clock that was.
     """
 
-    def __init__(self, top: HandshakeJoin) -> None:
+    def __init__(self, top: HandshakeCircuit) -> None:
         super().__init__(top, WATCH, COUNTED)
         self.toggles: list[int] = []
         self.clocks: list[int] = []
@@ -120,7 +120,7 @@ class Activity:
     results: int = field(default=0)
 
 
-def activity(top: HandshakeJoin, tuples: int, seed: int) -> Activity:
+def activity(top: HandshakeCircuit, tuples: int, seed: int) -> Activity:
     """Fill both windows, then count what happens for `tuples` more."""
     window = top.design.window
     rng = np.random.default_rng(seed)

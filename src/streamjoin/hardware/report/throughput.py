@@ -32,7 +32,7 @@ from rich.table import Table
 from ...reporting import plots
 from ...reporting.tables import titled
 from ..drive import Entry, Feeder
-from ..handshake import HandshakeJoin
+from ..handshake import HandshakeCircuit
 from ..simulate import run, unpack_payloads
 from ..synthesis import Say
 from .common import Entries, Experiment, packed, papers_join
@@ -85,7 +85,7 @@ def met(keys: dict[str, Keys], cores: int, segment: int) -> npt.NDArray[np.int64
     return np.stack([i[chosen], j[chosen]], axis=1)
 
 
-def measure_point(top: HandshakeJoin, keys: dict[str, Keys]) -> dict[str, Any]:
+def measure_point(top: HandshakeCircuit, keys: dict[str, Keys]) -> dict[str, Any]:
     """Empty the input buffers into a circuit, and check what comes out."""
     both = zip(*(packed(top.circuit, side, keys[side].tolist()) for side in ("left", "right")), strict=True)
     feeder = Feeder([Entry(left, right) for left, right in both], 0, 0)

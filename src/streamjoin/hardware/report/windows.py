@@ -16,7 +16,7 @@ from rich.table import Table
 from ...reporting import plots
 from ...reporting.tables import titled
 from ..drive import Feeder
-from ..handshake import HandshakeJoin
+from ..handshake import HandshakeCircuit
 from ..simulate import run, unpack_payloads
 from ..synthesis import Say, resources
 from .common import Entries, Experiment, alternating, packed, papers_join
@@ -29,7 +29,7 @@ TUPLES = 16
 """Of each stream."""
 
 
-def clocks_per_tuple(top: HandshakeJoin, seed: int) -> float:
+def clocks_per_tuple(top: HandshakeCircuit, seed: int) -> float:
     """Clocks from the first tuple's entry to the last one's, by tuple; the results are checked."""
     assert top.design.window >= TUPLES, "tuples would expire"
     rng = np.random.default_rng(seed)
