@@ -10,6 +10,7 @@ from ..predicate.lower import Lowered, lower
 from ..predicate.vector import Frame
 from ..side import Side, other
 from ..store import Batch, PairSink, Probing, SideWindow
+from ..tasks import one_after_another
 from .columns import Columns, Pairs
 from .workloads import CELLJOIN_SCHEMAS
 
@@ -21,7 +22,7 @@ class CompiledScan:
         self._lowered: Lowered = lower(plan_for(on, CELLJOIN_SCHEMAS["left"], CELLJOIN_SCHEMAS["right"]))
         self._stored = stored
         self._count = len(columns[0])
-        self._window = SideWindow(self._lowered, stored, "scan", run_all=lambda tasks: None)
+        self._window = SideWindow(self._lowered, stored, "scan", run_all=one_after_another)
         self._window.insert(self._batch(stored, columns))
 
     def __call__(self, probes: Columns) -> Pairs:

@@ -29,8 +29,9 @@ from rich.console import Console
 from rich.table import Table
 
 from ..engine.window_join import join
-from ..spark.join import pipeline, plan_join
-from ..spark.messages import Message, from_bytes, to_view
+from ..spark.join import pipeline
+from ..spark.messages import ChunkMessage, from_bytes, to_view
+from ..spark.plan_join import plan_join
 from ..spark.processor import COUNTS, FIGURES, RESULT, JoinProcessor
 from ..spark.session import session
 from ..spark.spec import JoinSpec
@@ -87,7 +88,7 @@ class GivingBack(EmptyOperator):
 
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
         number, workers = self._spec.workers.index(key[0]), len(self._spec.workers)
-        for message in map(Message.of, rows):
+        for message in map(ChunkMessage.of, rows):
             if message.body is not None:
                 table = from_bytes(message.body)
                 start, stop = (table.num_rows * part // workers for part in (number, number + 1))

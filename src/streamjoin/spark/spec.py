@@ -1,4 +1,4 @@
-"""What every part of the pipeline knows of a join: made at the call, sent to the executors once."""
+"""The description of a join that every part of the pipeline has: made at the call, sent to the executors once."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ..predicate.slots import SlotValues
 from ..side import Side
 
 Routing = Literal["broadcast", "hash", "range", "auto"]
-"""Every tuple probes on all workers and is stored by one; tuples with equal keys meet on one worker; a worker has a
-range of keys; or what the predicate allows."""
+"""broadcast: every tuple probes on all workers, and one stores it. hash: tuples with equal keys meet on one worker.
+range: each worker has a range of keys. auto: the one that suits the predicate."""
 FORMAT = "2"
-"""Of what is kept in the state store, hashes included: to be raised when any of it changes."""
+"""The format of the state store's content, including which worker a hash chooses. Raise it when any of it changes."""
 
 
 @dataclass(frozen=True)
 class JoinSpec:
-    """`workers` share the windows; `bounded`: the inputs are tables that end, not streams."""
+    """`workers` are the numbers of the workers that share the windows. `bounded`: the inputs are tables, which end."""
 
     lowered: Lowered
     schemas: dict[Side, pa.Schema]
@@ -36,16 +36,18 @@ class JoinSpec:
     routing: str
     bounded: bool
     range_key: tuple[Side, RangeKey] | None = None
-    """Where tuples are routed by ranges: whose numbers are the points, and the key."""
+    """For routing by ranges: the side that has the points, and the key."""
     on: str = ""
-    """The predicate in words."""
+    """The predicate as text."""
     cache_directory: str | None = None
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
     def terms(self) -> dict[str, str]:
-        """What a query must not change from one start to the next, since its state depends on it. The worker's numbers
-        follow from those of workers and of shuffle partitions; the format is that of the state."""
+        """What a query must not change from one start to the next, because its state depends on it.
+
+        The numbers of the workers depend on how many workers and how many shuffle partitions there are.
+        """
         options = self.options
         return {
             "format": FORMAT,
