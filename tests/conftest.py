@@ -1,9 +1,11 @@
-"""Settings of all tests: how long hypothesis looks, and what JVMs do."""
+"""Settings of all tests: how long hypothesis looks, what JVMs do, and which tests `make quick` leaves out."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from .long import LONG
@@ -16,3 +18,13 @@ settings.load_profile("torture" if LONG else "ci" if os.environ.get("CI") else "
 
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 """No JVM lives for long here: one that compiles once and quickly saves a third of the time."""
+
+MARKED_ROOMS = ("spark", "hardware", "bench")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of these rooms carry the marker of the same name."""
+    for item in items:
+        room = item.path.relative_to(Path(__file__).parent).parts[0]
+        if room in MARKED_ROOMS:
+            item.add_marker(room)
