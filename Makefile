@@ -11,11 +11,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 LOCKER := .venv-lock
+# Whoever is idle takes tests from the others: a few tests take a minute, most take milliseconds.
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 ARGS   ?=
 # Spark and the tests start many processes: each would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test torture check format bench wheel lock clean
+.PHONY: help demo test quick torture check format bench wheel lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -24,11 +26,13 @@ demo: $(STAMP) ## Run the demo: a pipeline on a local Spark, which needs Java 17
 	$(BIN)/streamjoin demo $(ARGS)
 
 test: check ## Run the checks, then all tests (ARGS="-k name" selects tests)
-	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+	$(PYTEST) --durations=25 $(ARGS)
 
-torture: $(STAMP) ## Run the long versions of the tests: protocols, threads, conformance, failures on Spark (hours)
-	STREAMJOIN_TORTURE=1 $(BIN)/python -m pytest tests/test_protocols.py tests/test_topologies.py tests/conformance \
-	  tests/predicate tests/hardware tests/spark $(ARGS)
+quick: check ## The same without the tests that start a JVM, simulate circuits or run benchmarks
+	$(PYTEST) -m "not spark and not hardware and not bench" $(ARGS)
+
+torture: $(STAMP) ## Run the long versions of all tests: every combination, thousands of examples (hours)
+	STREAMJOIN_TORTURE=1 $(BIN)/python -m pytest $(ARGS)
 
 check: $(STAMP) ## Lint, formatting and types
 	$(BIN)/ruff check .

@@ -1,16 +1,30 @@
-"""Settings of all tests: hypothesis profiles ("torture" looks 20 times longer: HYPOTHESIS_PROFILE=torture) and JVMs."""
+"""Settings of all tests: how long hypothesis looks, what JVMs do, and which tests `make quick` leaves out."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from .long import LONG
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 settings.register_profile("default", deadline=None, print_blob=True, suppress_health_check=_QUIET)
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.register_profile("torture", settings.get_profile("default"), max_examples=2000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
+settings.load_profile("torture" if LONG else "ci" if os.environ.get("CI") else "default")
 
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 """No JVM lives for long here: one that compiles once and quickly saves a third of the time."""
+
+MARKED_ROOMS = ("spark", "hardware", "bench")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of these rooms carry the marker of the same name."""
+    for item in items:
+        room = item.path.relative_to(Path(__file__).parent).parts[0]
+        if room in MARKED_ROOMS:
+            item.add_marker(room)

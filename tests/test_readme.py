@@ -1,10 +1,14 @@
-"""Every example in the README and the docs runs: Python blocks in order, and `streamjoin` commands."""
+"""Every example in the README and the docs runs: Python blocks in order, and `streamjoin` commands.
+
+Demos run for as long as they are told to; here they are told less.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +30,12 @@ def commands(page: Path) -> list[str]:
     return [line for line in lines if line.startswith("streamjoin ")]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def marked(page: Path) -> Any:
+    starts_spark = any("streamjoin.spark" in block for _, block in blocks(page, "python"))
+    return pytest.param(page, id=page.name, marks=pytest.mark.spark if starts_spark else ())
+
+
+@pytest.mark.parametrize("page", map(marked, PAGES))
 def test_python_blocks_run_in_order(page: Path, tmp_path: Path) -> None:
     program = ""
     for line, block in blocks(page, "python"):  # each at its own line, so that errors point into the page
@@ -36,10 +45,19 @@ def test_python_blocks_run_in_order(page: Path, tmp_path: Path) -> None:
     exec(compile(program, str(file), "exec"), {"__name__": "__main__"})
 
 
-@pytest.mark.parametrize("command", sorted({command for page in PAGES for command in commands(page)}))
+def marked_commands() -> list[Any]:
+    rooms = {"demo": "spark", "run": "spark", "bench": "bench", "hardware": "hardware"}
+    found = []
+    for command in sorted({command for page in PAGES for command in commands(page)}):
+        room = None if "--embedded" in command else rooms.get(command.split()[1])
+        found.append(pytest.param(command, id=command, marks=getattr(pytest.mark, room) if room else ()))
+    return found
+
+
+@pytest.mark.parametrize("command", marked_commands())
 def test_commands_run(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     try:
-        status = main(shlex.split(command)[1:])
+        status = main(shlex.split(re.sub(r"--for \d+s", "--for 5s", command))[1:])
     except SystemExit as exit_:  # argparse, after --version
         status = exit_.code
     assert status == 0

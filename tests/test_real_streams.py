@@ -1,8 +1,10 @@
-"""Real streams with skew and disorder, judged by DuckDB: an oracle that shares no line with us.
+"""Real streams with skew and disorder, judged by DuckDB: an oracle that shares no line with ours.
 
 The data is not part of the project; without it these tests are skipped.
 """
 
+from functools import cache
+from itertools import product
 from pathlib import Path
 
 import duckdb
@@ -12,7 +14,11 @@ import pyarrow.csv
 import pytest
 
 import streamjoin as sj
+from streamjoin.store.registry import INDEXES
 from streamjoin.testing import assert_same_rows, batches, interleave
+
+from .long import LONG
+from .pairwise import pairwise
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 STREAMS = {"logistics": ("logistics-tr", "logistics-ts"), "stock": ("stock-cj", "stock-sb")}
@@ -30,17 +36,24 @@ def arrivals(name: str) -> pa.Table:
     return table.take(pc.sort_indices(table, [("arrivalTime", "ascending"), ("id", "ascending")]))
 
 
-@pytest.fixture(scope="module", params=STREAMS)
-def streams(request: pytest.FixtureRequest) -> tuple[pa.Table, pa.Table]:
-    left, right = (arrivals(name) for name in STREAMS[request.param])
+@cache
+def streams(name: str) -> tuple[pa.Table, pa.Table]:
+    left, right = (arrivals(stream) for stream in STREAMS[name])
     return left, right
 
 
-@pytest.mark.parametrize("order", ["none", "sorted"])
-@pytest.mark.parametrize("index", ["auto", "hash", "bi-sort", "rap-table", "wib-tree"])
-@pytest.mark.parametrize("window", [(2, 1), (1, 4)])
-def test_skewed_equality_with_a_band(streams, window, index, order):
-    left, right = streams
+WAYS = {
+    "name": tuple(STREAMS),
+    "window": ((2, 1), (1, 4)),
+    "index": (*(name for name, index in INDEXES.items() if index.needs != "nothing"), "auto"),
+    "order": ("none", "sorted"),
+}
+ROWS = list(product(*WAYS.values())) if LONG else [tuple(row.values()) for row in pairwise(WAYS)]
+
+
+@pytest.mark.parametrize(tuple(WAYS), ROWS)
+def test_skewed_equality_with_a_band(name, window, index, order):
+    left, right = streams(name)
     on = "l.key = r.key AND l.value BETWEEN r.value - 3 AND r.value + 3"
     with sj.WindowJoin(
         left.schema, right.schema, on=on, window=tuple(map(sj.TimeWindow, window)), time="eventTime",
@@ -59,11 +72,14 @@ def test_skewed_equality_with_a_band(streams, window, index, order):
             AND l.eventTime - r.eventTime < {window[1]} AND r.eventTime - l.eventTime < {window[0]}"""
     ).to_arrow_table()
     assert found.num_rows > 1000
-    assert_same_rows(found, expected)
+    by_numbers = [("id", "ascending"), ("id_right", "ascending")]
+    if not found.sort_by(by_numbers).equals(expected.sort_by(by_numbers)):
+        assert_same_rows(found, expected)  # says which are missing
 
 
-def test_late_tuples_are_dropped_and_nothing_else(streams):
-    left, right = streams
+@pytest.mark.parametrize("name", STREAMS)
+def test_late_tuples_are_dropped_and_nothing_else(name):
+    left, right = streams(name)
     with sj.WindowJoin(
         left.schema, right.schema, on="l.key = r.key", window=sj.TimeWindow(100), time="eventTime", late="keep"
     ) as join:

@@ -6,7 +6,6 @@ import datetime
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from streamjoin import testing
 
+from ..predicates import BAND, KEY
 from .harness import Case, numbered
 
 Columns = dict[str, pa.Array]
@@ -90,7 +90,7 @@ def _streams() -> list[Case]:
     none = {"k": ints([])}
     one = {"k": ints([1])}
     same = {"k": ints([1] * N)}
-    eq, band = "l.k = r.k", "l.k BETWEEN r.k - 1 AND r.k + 1"
+    eq, band = KEY, BAND
     rng = random.Random(5)
     shuffled = walk(N, 6)
     rng.shuffle(shuffled)
@@ -160,9 +160,16 @@ def _streams() -> list[Case]:
             left_time=pa.array([DAY + datetime.timedelta(days=i // 2) for i in range(N)], pa.date32()),
             right_time=pa.array([DAY + datetime.timedelta(days=i) for i in range(N)], pa.date32()),
         ),
+        case("all-null-keys", eq, *both(lambda seed: pa.nulls(N, pa.int64()))),
+    ]
+
+
+def _conditions() -> list[Case]:
+    """Constants, and NULL in every place."""
+    few = both(lambda seed: typed([0, 1, 2, None], pa.int64(), N, seed))
+    return [
         case("none-match", "FALSE", *few),
         case("null-predicate", "NULL", *few),
-        case("all-null-keys", eq, *both(lambda seed: pa.nulls(N, pa.int64()))),
         case(
             "null-typed-column",
             "l.k = r.k OR l.k IS NULL AND r.j = 1",
@@ -303,5 +310,8 @@ def _schemas() -> list[Case]:
     ]
 
 
-CASES = [*(replace(c, is_about_streams=True) for c in _streams()), *_numbers(), *_texts(), *_moments(), *_schemas()]
-assert len({c.name for c in CASES}) == len(CASES)
+STREAMS = {case.name: case for case in _streams()}
+"""They share two predicates, so that no kernel is compiled for the sake of timestamps."""
+VALUES = {case.name: case for case in [*_conditions(), *_numbers(), *_texts(), *_moments(), *_schemas()]}
+CASES = STREAMS | VALUES
+assert len(CASES) == len(STREAMS) + len(VALUES)

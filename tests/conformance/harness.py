@@ -26,7 +26,6 @@ class Case:
     """Two streams and a predicate. Every row carries its number: `ln` in the left stream, `rn` in the right.
 
     A window of n steps is n * `step` ticks long. `lateness` is in ticks; None: just enough that nothing is late.
-    Cases about streams rather than values are run in more ways.
     """
 
     name: str
@@ -36,7 +35,6 @@ class Case:
     time: tuple[str, str] = ("ts", "ts")
     step: int = 1
     lateness: int | None = None
-    is_about_streams: bool = False
 
     def __str__(self) -> str:
         return self.name

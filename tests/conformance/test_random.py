@@ -1,12 +1,11 @@
 """Random streams, windows and predicates against the oracle.
 
-Three tests share one body: a pool of predicates on many random streams, compiled; many random predicates, whose
-generated kernels run as plain Python; and a few dozen random predicates, compiled.
+Three tests share one body: a pool of predicates on random streams; many random predicates, whose generated kernels run
+as plain Python; and random predicates as machine code, few in the short run, since each costs seconds to compile.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from typing import Any
 
@@ -15,13 +14,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
-from streamjoin.compile import cache
 from streamjoin.errors import PredicateError
 from streamjoin.predicate import plan_for
 from streamjoin.window import CountWindow, TimeWindow
 
-from . import interpreted
-from .engines import ENGINES, HOWS, ORDERS, Windows
+from .. import interpreted
+from ..long import LONG
+from .engines import ALGORITHMS, HOWS, INDEXES, ORDERS, WORKERS, Engine, Windows, can_run
 from .harness import Case, check, expected, numbered, run
 from .predicates import FAMILIES, Writer, schema, table
 
@@ -81,8 +80,11 @@ POOL = [
 ]
 
 
+SHARED = ("l.b = r.b", "l.b BETWEEN r.b AND r.b + 10")
+
+
 def examples(count: int) -> int:
-    """So many examples of an ordinary run, 20 times as many under the profile "torture"."""
+    """So many examples in the short run, 20 times as many in the long one."""
     return count * settings().max_examples // 100
 
 
@@ -115,8 +117,10 @@ def settings_of_a_run(draw: Any) -> dict[str, Any]:
     }
 
 
-def judge(on: str, types: tuple[dict[str, pa.DataType], dict[str, pa.DataType]], how_run: dict[str, Any]) -> int:
-    """Make the streams, run three of the engines that can, and compare; returns the number of results."""
+def judge(
+    on: str, types: tuple[dict[str, pa.DataType], dict[str, pa.DataType]], how_run: dict[str, Any], indexes: int = 2
+) -> int:
+    """Make the streams, run the join on so many indexes, and compare; returns the number of results."""
     options = dict(how_run)
     rng = random.Random(options["seed"])
     time_type = options.pop("time_type")
@@ -127,8 +131,8 @@ def judge(on: str, types: tuple[dict[str, pa.DataType], dict[str, pa.DataType]],
     windows, order, how = (options.pop(name) for name in ("windows", "order", "how"))
     results = 0
     plan = case.plan
-    able = [engine for engine in ENGINES if engine.can_run(plan)]
-    for engine in rng.sample(able, min(len(able), 3)):
+    for index in rng.sample([index for index in INDEXES if can_run(index, plan)], indexes):
+        engine = Engine(rng.choice(ALGORITHMS), index, rng.choice(WORKERS))
         result = run(case, engine, windows, order=order, how=how, **options)
         wanted = expected(case, windows, how=how, arrivals=result.arrivals)
         try:
@@ -139,22 +143,25 @@ def judge(on: str, types: tuple[dict[str, pa.DataType], dict[str, pa.DataType]],
     return results
 
 
-@pytest.mark.parametrize("on", POOL if "STREAMJOIN_TORTURE" in os.environ else POOL[::3])
-def test_random_streams(on: str) -> None:
-    """One compiled predicate on many random streams; every third one in the short run."""
+@pytest.mark.parametrize("on", POOL)
+def test_random_streams(on: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One predicate on many random streams. The short run compiles the predicates that other tests compile as well."""
+    is_compiled = LONG or on in SHARED
+    if not is_compiled:
+        interpreted.install(monkeypatch)
     found = 0
     used = {
         name: type_ for name, type_ in POOL_TYPES.items() if f".{name} " in f"{on} ".replace(")", " ").replace(",", " ")
     }
 
-    @settings(max_examples=examples(15))
+    @settings(max_examples=examples(15 if is_compiled else 5))
     @given(settings_of_a_run())
     def streams(how_run: dict[str, Any]) -> None:
         nonlocal found
         found += judge(on, (used, used), how_run)
 
     streams()
-    assert found
+    assert found or not is_compiled
 
 
 @st.composite
@@ -166,7 +173,7 @@ def predicates(draw: Any, family: str) -> tuple[str, tuple[dict[str, pa.DataType
     return writer.predicate(), types
 
 
-def judge_predicate(predicate: tuple[str, Any], how_run: dict[str, Any]) -> int:
+def judge_predicate(predicate: tuple[str, Any], how_run: dict[str, Any], indexes: int = 2) -> int:
     on, types = predicate
     note(on)
     try:
@@ -174,17 +181,16 @@ def judge_predicate(predicate: tuple[str, Any], how_run: dict[str, Any]) -> int:
     except PredicateError as error:
         assume("reads only the" not in str(error))  # what constants decided may leave one stream unread
         raise
-    return judge(on, types, how_run)
+    return judge(on, types, how_run, indexes)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_random_predicates_interpreted(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The text of generated kernels, run as plain Python."""
-    monkeypatch.setattr(cache, "load", interpreted.load)
-    interpreted.load.cache_clear()
+    interpreted.install(monkeypatch)
     found = 0
 
-    @settings(max_examples=examples(60))
+    @settings(max_examples=examples(40))
     @given(predicates(family), settings_of_a_run())
     def random_predicates(predicate: Any, how_run: dict[str, Any]) -> None:
         nonlocal found
@@ -196,19 +202,20 @@ def test_random_predicates_interpreted(family: str, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_random_predicates_compiled(family: str) -> None:
-    """The same, compiled; each predicate takes seconds, so they are few and each runs on larger streams."""
+    """The same as machine code. The short run stores one stream and probes it with the other: one kernel each."""
     found = 0
 
-    @settings(max_examples=examples(3), suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(3) if LONG else 1, suppress_health_check=list(HealthCheck))
     @given(predicates(family), st.integers(0, 2**32 - 1), st.sampled_from(ORDERS))
     def random_predicates(predicate: Any, seed: int, order: str) -> None:
         nonlocal found
-        for lengths, size in (((30, 30), None), ((40, 9), 1000)):
-            how_run = {
-                "windows": Windows(TimeWindow(30), CountWindow(20)), "order": order, "how": "full", "size": size,
-                "poll_every": 2, "lengths": lengths, "time_type": pa.int64(), "lateness": None, "seed": seed,
-            }  # fmt: skip
-            found += judge_predicate(predicate, how_run)
+        how_run = {
+            "windows": Windows(TimeWindow(30), CountWindow(20)), "order": order, "how": "full", "size": None,
+            "poll_every": 1, "lengths": (40, 30), "time_type": pa.int64(), "lateness": None, "seed": seed,
+        }  # fmt: skip
+        if not LONG:
+            how_run |= {"windows": Windows(TimeWindow(30), TimeWindow(20)), "order": "none", "size": 1000}
+        found += judge_predicate(predicate, how_run, indexes=2 if LONG else 1)
 
     random_predicates()
     assert found

@@ -13,7 +13,6 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
-from conformance.predicates import FAMILIES, Writer, values
 from streamjoin import PredicateError, col
 from streamjoin.hardware.predicate import NO_CIRCUIT, Circuit, circuit_of
 from streamjoin.hardware.simulate import column_fields, pack
@@ -21,6 +20,8 @@ from streamjoin.predicate import plan_for
 from streamjoin.predicate.evaluate import is_true, table_rows
 from streamjoin.side import Side
 from streamjoin.testing import hard_values
+
+from ..conformance.predicates import FAMILIES, Writer, values
 
 pytestmark = pytest.mark.hardware
 

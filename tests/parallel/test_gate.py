@@ -20,7 +20,8 @@ from streamjoin.errors import ArgumentError, DataError, StateError
 from streamjoin.parallel import gate as gate_module
 from streamjoin.parallel.gate import Gate, gate_add, gate_next
 from streamjoin.parallel.mailbox import LINE, Counter
-from test_ring import run_together
+
+from .together import run_together
 
 FIRST_TIME, LAST_TIME = -(2**63), 2**63 - 2
 Tuple = tuple[int, int, int]

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 
 from streamjoin.predicate import ops_vector
 
@@ -22,7 +23,7 @@ def collect(
     mask: Any, probe: Any, begin: Any, coordinate: Any, low: Any, high: Any,
     out_probe: Any, out_stored: Any, found: int, density: int,
 ) -> int:  # fmt: skip
-    """`predicate.collect.collect`, said plainly."""
+    """`compile.collect.collect` in plain Python."""
     for j in range(len(coordinate)):
         if mask[j] and low <= coordinate[j] < high:
             out_probe[found], out_stored[found] = probe, begin + j
@@ -31,7 +32,7 @@ def collect(
 
 
 def array_at(address: int, shape: int | tuple[int, int], dtype: Any) -> Any:
-    """Numba's carray for an address; as far as anybody may read, whatever length was named."""
+    """Numba's carray for an address. Kernels may read beyond the length they name, so the view is longer."""
     kind = np.dtype(dtype)
     length, *columns = (shape,) if isinstance(shape, int | np.integer) else shape
     count = max(length, 1 << 12) * int(np.prod(columns))
@@ -41,9 +42,15 @@ def array_at(address: int, shape: int | tuple[int, int], dtype: Any) -> Any:
     return found.reshape(-1, *columns)
 
 
+def install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on, generated kernels are interpreted."""
+    load.cache_clear()
+    monkeypatch.setattr("streamjoin.compile.cache.load", load)
+
+
 @cache
 def load(source: str, name: str) -> Callable[..., Any]:
-    """Stands in for `predicate.kernels.load`."""
+    """Stands in for `compile.cache.load`."""
     lines = [line for line in source.splitlines() if not line.startswith(("@njit", "from numba"))]
     assert len(lines) < len(source.splitlines()), "the kernel's header has changed"
     namespace: dict[str, Any] = {}

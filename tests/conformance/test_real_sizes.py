@@ -1,7 +1,7 @@
 """Streams of thousands of rows, so that subwindows fill up, expire and reopen, and payload is let go of.
 
-Too long for the oracle, they are judged by the same rules said with NumPy matrices; on short streams the two must
-agree.
+The product's structures keep their real sizes. Too long for the oracle, the streams are judged by the same rules on
+NumPy matrices; on short streams the two must agree.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import pytest
 import streamjoin as sj
 from streamjoin import CountWindow, TimeWindow, oracle, testing
 
+from .. import constants
+from ..predicates import BAND, KEY
 from .engines import HOWS, ORDERS
 
 Integers = npt.NDArray[np.int64]
@@ -27,8 +29,8 @@ NONE = 1 << 60
 """The row number of a partner that is not there: it comes after all others."""
 
 PREDICATES = {
-    "l.k = r.k": lambda l, r: l == r,
-    "l.k BETWEEN r.k - 1 AND r.k + 1": lambda l, r: abs(l - r) <= 1,
+    KEY: lambda l, r: l == r,
+    BAND: lambda l, r: abs(l - r) <= 1,
     "l.k > 0 AND abs(l.k - r.k) <= 2": lambda l, r: (l > 0) & (abs(l - r) <= 2),
 }
 
@@ -234,8 +236,7 @@ WAYS = list(itertools.product(HOWS, ORDERS))
 def test_random_long_streams(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     how, order = WAYS[seed % len(WAYS)]
     if seed % 2:  # what lies beyond is let go of early, and subwindows are many
-        monkeypatch.setattr("streamjoin.engine.RELEASE_ROWS", 512)
-        monkeypatch.setattr("streamjoin.store.chain.SMALLEST", 128)
+        constants.replace(monkeypatch, RELEASE_ROWS=512, SMALLEST_SUBWINDOW=128)
     streams = random_streams(1000 + seed)
     judge(streams, how, order, "scan" if seed % 5 == 0 else "auto")
 
@@ -282,7 +283,7 @@ def mirrored(streams: Streams) -> Streams:
 @pytest.mark.parametrize("how", HOWS)
 def test_rows_released_out_of_their_order(how: str, released: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first row is the latest of its batch: 2,000 rows with larger numbers open, meet and close before it."""
-    monkeypatch.setattr("streamjoin.engine.RELEASE_ROWS", released)
+    constants.replace(monkeypatch, RELEASE_ROWS=released)
     streams = Streams(
         [
             push("l", [900] + [1 + i % 400 for i in range(2000)], 1),

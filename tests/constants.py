@@ -1,0 +1,39 @@
+"""The product's constants that tests make smaller, so that short streams reach every corner: each by its place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+PLACES = {
+    "RELEASE_ROWS": "streamjoin.engine.window_join.RELEASE_ROWS",
+    "GATE_CAPACITY": "streamjoin.engine.scale_gate.CAPACITY",
+    "LARGEST_STEP": "streamjoin.flow.front.LARGEST_STEP",
+    "MESSAGES": "streamjoin.parallel.threads.MESSAGES",
+    "REPORTS": "streamjoin.parallel.threads.REPORTS",
+    "IDLE": "streamjoin.parallel.threads.IDLE",
+    "NUMA": "streamjoin.parallel.threads.NUMA",
+    "LONGEST_TEXTS": "streamjoin.payload.payload.LONGEST",
+    "LENGTH_BITS": "streamjoin.payload.payload.LENGTH_BITS",
+    "TAIL": "streamjoin.store.ordered.TAIL",
+    "BELATED": "streamjoin.store.ordered.BELATED",
+    "SMALLEST_SUBWINDOW": "streamjoin.store.chain.SMALLEST",
+    "SMALLEST_SCANNED": "streamjoin.store.chain.SMALLEST_SCANNED",
+    "LARGEST_PART": "streamjoin.store.batch.LARGEST_PART",
+    "QUOTA": "streamjoin.store.batch.QUOTA",
+    "BUFFER": "streamjoin.store.batch.BUFFER",
+    "SPARE_BUFFERS": "streamjoin.store.batch.PairSink._spare",
+    "BI_SORT_PIECE": "streamjoin.store.bi_sort.PIECE",
+    "ALONE": "streamjoin.topology.pan.ALONE",
+    "SMALLEST_BLOCK": "streamjoin.topology.driver.SMALLEST_BLOCK",
+    "LARGEST_BLOCK": "streamjoin.topology.driver.LARGEST_BLOCK",
+    "WAVE": "streamjoin.topology.driver.WAVE",
+    "SMALL_STEP": "streamjoin.topology.driver.SMALL",
+}
+
+
+def replace(monkeypatch: pytest.MonkeyPatch, **values: Any) -> None:
+    """Until the end of the test, these constants have these values."""
+    for name, value in values.items():
+        monkeypatch.setattr(PLACES[name], value)

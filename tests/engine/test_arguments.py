@@ -1,0 +1,147 @@
+"""Wrong predicates and arguments are refused at the call, and the message says what would do."""
+
+from __future__ import annotations
+
+import datetime
+import time as clock
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import streamjoin as sj
+
+from ..streams import LEFT, left, opened, right
+
+
+@pytest.mark.parametrize(
+    ("on", "words"),
+    [
+        ("l.nope = r.k", ["nope", "ts, k, x, s"]),
+        ("nope = k", ["nope"]),
+        ("k = 1", ["ambiguous", "l.k", "r.k"]),
+        ("q.k = r.k", ["'q'", "'l'", "'r'"]),
+        ("l.s < r.a", ["text", "CAST"]),
+        ("l.s = 1 AND l.k = r.k", ["text"]),
+        ("l.k + r.k", ["boolean"]),
+        ("l.x = 1", ["only the left", "ts, k, a, t"]),
+        ("r.a > 1", ["only the right"]),
+        ("sum(l.x) = r.a", ["aggregate"]),
+        ("l.x IN (SELECT a FROM r)", ["subquery"]),
+        ("EXISTS (SELECT 1)", ["subquery"]),
+        ("row_number() OVER (ORDER BY l.x) = r.a", ["window function"]),
+        ("l.k = r.k; DROP TABLE users", ["one condition"]),
+        ("SELECT * FROM l JOIN r", ["statement"]),
+        ("DROP TABLE l", ["statement"]),
+        ("l.k = r.k UNION SELECT 1", []),
+        ("__import__('os').system('true') = r.k", []),
+        ("exec('1') = r.k", ["EXEC"]),
+        ("l.`__class__` = r.k", ["__class__"]),
+        ("l.k = r.k)", []),
+        ("l.k =", []),
+        ("", ["empty"]),
+        ("   -- nothing", ["empty"]),
+        ("nofunction(l.k) = r.k", ["NOFUNCTION"]),
+        ("l.k = r.k = TRUE = r.a", []),
+        ("l.s LIKE r.t", ["LIKE"]),
+        ("CAST(l.k AS nonsense) = r.k", ["nonsense"]),
+        ("l.k = ?", ["parameter"]),
+        ("*", []),
+        (3, ["on"]),
+        (None, ["on"]),
+    ],
+)
+def test_wrong_predicates(on: Any, words: list[str]) -> None:
+    with pytest.raises(sj.PredicateError) as caught:
+        opened(on=on)
+    assert str(caught.value).startswith("on:")
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"window": 0}, ["window", "0"]),
+        ({"window": -3}, ["window", "-3"]),
+        ({"window": "0 seconds"}, ["window"]),
+        ({"window": "-5 seconds"}, ["window", "negative"]),
+        ({"window": "5 fortnights"}, ["window", "fortnights"]),
+        ({"window": datetime.timedelta(seconds=-1)}, ["window"]),
+        ({"window": (5, 5, 5)}, ["window", "pair"]),
+        ({"window": 1.5}, ["window", "1.5"]),
+        ({"window": None}, ["window"]),
+        ({"window": "5 seconds"}, ["window", "TimeWindow(900)"]),
+        ({"window": sj.TimeWindow(5), "time": None}, ["window", "time="]),
+        ({"window": (5, sj.TimeWindow(5)), "time": None}, ["window", "right"]),
+        ({"time": "when"}, ["time", "when", "ts, k, x, s"]),
+        ({"time": ("ts", "when")}, ["time", "when", "ts, k, a, t"]),
+        ({"time": "k", "left": pa.schema({"k": pa.float64()})}, ["time", "double"]),
+        ({"time": ("s", "t")}, ["time", "'s'", "string"]),
+        ({"time": ("ts", "ts"), "left": LEFT.set(0, pa.field("ts", pa.timestamp("us")))}, ["time"]),
+        ({"time": 3}, ["time", "3"]),
+        ({"lateness": -1}, ["lateness", "-1"]),
+        ({"lateness": "5 seconds"}, ["lateness"]),
+        ({"lateness": 5, "time": None, "window": 5}, ["lateness"]),
+        ({"how": "outer"}, ["how", "outer", "'full'"]),
+        ({"how": "lef"}, ["how", "did you mean 'left'"]),
+        ({"how": None}, ["how"]),
+        ({"how": ["left"]}, ["how"]),
+        ({"order": "ascending"}, ["order", "'sorted'"]),
+        ({"index": "btree"}, ["index", "btree", "'scan'"]),
+        ({"index": "hash", "on": "l.x < r.a"}, ["index", "hash", "equality"]),
+        ({"algorithm": "nested-loop"}, ["algorithm", "nested-loop"]),
+        ({"workers": 0}, ["workers", "0"]),
+        ({"workers": -1}, ["workers", "-1"]),
+        ({"workers": "two"}, ["workers", "two"]),
+        ({"workers": True}, ["workers"]),
+        ({"aliases": "ab"}, ["aliases"]),
+        ({"aliases": ("a", "a")}, ["aliases"]),
+        ({"aliases": ("a",)}, ["aliases"]),
+        ({"late": "maybe"}, ["late", "'keep'"]),
+        ({"left": 5}, ["left", "int"]),
+        ({"right": "nothing"}, ["right"]),
+        ({"left": pa.schema([("k", pa.int64()), ("k", pa.int64())])}, ["left", "'k'"]),
+    ],
+    ids=lambda value: str(value)[:60] if isinstance(value, dict) else "",
+)
+def test_wrong_arguments(changes: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(sj.ArgumentError) as caught:
+        opened(**changes)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_a_garbage_text_is_refused_at_once() -> None:
+    for text in ("l.k = r.k AND " * 700_000, "(" * 10_000_000, "\0\xff'" * 3_000_000, "a" * 10_000_000):
+        started = clock.thread_time()
+        with pytest.raises(sj.PredicateError) as caught:
+            opened(on=text)
+        assert clock.thread_time() - started < 2
+        assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        " OR ".join(f"l.k = r.k + {i}" for i in range(10_000)),
+        " AND ".join(f"l.k <> r.k + {i}" for i in range(10_000)),
+        "l.k = r.k AND (" + " OR ".join(f"l.x = {i}" for i in range(10_000)) + ")",
+        "l.k = r.k AND l.x IN (" + ", ".join(map(str, range(10_000))) + ")",
+        "(" * 5000 + "l.k = r.k" + ")" * 5000,
+        "NOT " * 5000 + "l.k = r.k",
+        "l.k = r.k" + " + 1" * 10_000,
+    ],
+    ids=["or", "and", "filter", "in", "parentheses", "not", "sum"],
+)
+def test_a_predicate_of_ten_thousand_terms_works_or_is_refused(on: str) -> None:
+    started, message = clock.perf_counter(), ""
+    try:
+        with opened(on=on) as join:
+            join.push_left(left([1]))
+            join.push_right(right([1]))
+            join.finish()
+    except sj.PredicateError as error:
+        message = str(error)
+    assert len(message) < 2000
+    assert clock.perf_counter() - started < 20
