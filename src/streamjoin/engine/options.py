@@ -61,6 +61,11 @@ class Options:
     """Seconds."""
 
     @property
+    def is_scanned(self) -> bool:
+        """Whether the user's index looks at all tuples, so that no keys are needed."""
+        return self.index != "auto" and INDEXES[self.index].scanned
+
+    @property
     def needs_order(self) -> bool:
         """Whether tuples must be taken in the merged order: where order decides which pairs there are, or theirs, or
         where the algorithm needs it."""

@@ -86,7 +86,7 @@ class WindowJoin:
         )  # fmt: skip
         self._schema = result_schema(left, right, how)
         with not_too_deep():
-            if self.options.index == "scan":
+            if self.options.is_scanned:
                 lowered = lower(self.plan, with_keys=False)
             self._intake = Intake(lowered, self._schemas, self.options.time)
             self._steps: Steps | None = Steps(self.options, lowered, self._schemas)

@@ -23,6 +23,11 @@ SCAN, SEARCH = INDEXES["scan"], INDEXES["bi-sort"]
 """What "auto" chooses from."""
 
 
+def usual_index(has_order: bool) -> str:
+    """What "auto" chooses for all but small windows."""
+    return SEARCH.name if has_order else SCAN.name
+
+
 @dataclass(frozen=True, slots=True)
 class IndexChoice:
     """An index and the reason for it."""
