@@ -1,21 +1,15 @@
-"""What the plan finds in a predicate, and that what it finds is true of every pair."""
+"""What `explain` says of a predicate: its keys, bands and filters, and what is left to check."""
 
 from __future__ import annotations
 
 import re
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 import streamjoin as sj
 from streamjoin import col
-from streamjoin.predicate import plan_for
-from streamjoin.predicate.coerce import typed_call
-from streamjoin.predicate.expr import Expr
-from streamjoin.predicate.plan import Band
-from streamjoin.predicate.vector import Frame, Program
-from streamjoin.side import SIDES, Side
+from streamjoin.side import SIDES
 
 LEFT = pa.schema(
     {"a": pa.int32(), "b": pa.int64(), "x": pa.float64(), "f": pa.float32(), "s": pa.string(), "ts": pa.timestamp("us")}
@@ -109,53 +103,6 @@ def test_bands(on: str, kind: str, left: str | None, right: str | None) -> None:
         assert plan.bands["right"] == right
     if left is right is None:
         assert not plan.bands
-
-
-def truth(expr: Expr, frame: Frame) -> np.ndarray:
-    return Program([expr]).true_rows(frame)
-
-
-def inside(band: Band, frame: Frame) -> np.ndarray:
-    """Whether the key lies in one of the intervals, for each pair."""
-    hit = np.zeros(frame.length, bool)
-    for interval in band.intervals:
-        within = np.ones(frame.length, bool)
-        for bound, op in (
-            (interval.low, "ge" if interval.low_closed else "gt"),
-            (interval.high, "le" if interval.high_closed else "lt"),
-        ):
-            if bound is not None:
-                within &= truth(typed_call(op, (band.key, bound)), frame)
-        hit |= within
-    return hit
-
-
-@pytest.mark.parametrize("on", [case[0] for case in BANDS if case[1] != "none"])
-def test_bands_are_necessary_and_exact_ones_sufficient(on: str) -> None:
-    """On values without rounding or overflow, for every pair of a small cross product."""
-    rng, n = np.random.default_rng(1), 60
-    pairs: dict[Side, np.ndarray] = {"left": np.repeat(np.arange(n), n), "right": np.tile(np.arange(n), n)}
-    columns = {}
-    for side, schema in (("left", LEFT), ("right", RIGHT)):
-        for field in schema:
-            values = pa.array(rng.integers(-12, 13, n)).cast(pa.int64())
-            if pa.types.is_string(field.type):
-                continue
-            quarters = pa.types.is_floating(field.type)
-            column = pa.array(np.asarray(values) / 4) if quarters else values
-            columns[side, field.name] = column.cast(field.type).take(pa.array(pairs[side]))
-    frame = Frame(n * n, columns)
-    plan = plan_for(on, LEFT, RIGHT)
-    matching = truth(plan.predicate, frame)
-    assert plan.bands
-    assert matching.any()
-    assert not matching.all()
-    for band in plan.bands:
-        hit = inside(band, frame)
-        assert not (matching & ~hit).any(), band
-        if band.exact:
-            sources = np.logical_and.reduce([truth(source, frame) for source in band.sources])
-            assert (hit == sources).all(), band
 
 
 def test_filters_and_residual() -> None:

@@ -11,16 +11,16 @@ from ..side import Side
 BLOCK = 1024
 """Stored tuples per slice of a scan: a few 32-bit columns of it stay in the first-level cache."""
 TILE = 4
-"""Probing tuples that are held in registers against one slice."""
+"""Probing tuples that are compared with a slice together; their slots stay in registers."""
 LONG_CONDITION = 10
-"""A condition of more operations than this is evaluated once per slice, without looking for hits first."""
+"""A condition of more operations than this is computed at once for each slice, without looking for hits first."""
 
 
 class _Filter:
-    """A cheaper condition that every matching pair meets, for the loop that looks for slices with a hit at all.
+    """A cheaper condition that every matching pair meets. The loop that looks for slices with any hit uses it.
 
     A band lo <= x <= hi becomes one unsigned comparison, x - lo <= hi - lo: on vector units comparisons cost twice
-    as much as arithmetic. Where 32-bit tests can select, 64-bit ones, which would halve the lanes, are left out.
+    as much as arithmetic. Where there are 32-bit tests, 64-bit ones are left out: they would halve the lanes.
     """
 
     def __init__(self, text: ConditionText) -> None:
@@ -34,7 +34,7 @@ class _Filter:
             tests = [test for test in tests if test.bits == 32]
         while tests:
             test = tests.pop(0)
-            partner = next((other_ for other_ in tests if _is_band(test, other_)), None)
+            partner = next((candidate for candidate in tests if _is_band(test, candidate)), None)
             if partner is None:
                 left, right = reference("left", test.left), reference("right", test.right)
                 parts.append(f"({left} {SYMBOLS[test.op]} {right})")
@@ -43,7 +43,7 @@ class _Filter:
                 parts.append(self._band(text, test, partner))
         if self.needs_lines:
             parts.append(lowered.others)
-        # The filter repeats the condition five times over, and compiling takes longer than linearly in its size.
+        # The filter repeats the condition five times, and compile time grows faster than the text.
         self.worthwhile = len(lowered.lines) + len(lowered.tests) <= LONG_CONDITION
         self.condition = " & ".join(parts) or "True"
 
