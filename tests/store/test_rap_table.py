@@ -1,4 +1,4 @@
-"""RaP-Table: finds like a plain set, and its splitters adjust as the paper says."""
+"""RaP-Table: its splitters adjust as the paper says."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamjoin.arrays import Words
-from streamjoin.store.partition_scan import BLOCK
 from streamjoin.store.rap_table import RapTable, adjusted_splitters, even_splitters, sampled_splitters
 from streamjoin.store.words import COMPARED, LANES, new_state
 
-from .words import LAST_KEY, PLACE_BITS, batches, check, key_range, numbered, ranges
-
-EVERYTHING = (0, 2**64 - 1)
+from .words import PLACE_BITS, check, key_range, numbered
 
 
 def filled(
@@ -32,28 +29,6 @@ def filled(
         table.insert(new)
         words += new.tolist()
     return table, words
-
-
-@given(batches(), batches(), st.sampled_from([None, 1, 2, 7, 50]), ranges())
-@example([[0] * 40], [[0] * 40, [1]], 7, [key_range(0, 0), key_range(1, 1), EVERYTHING])
-@example([[0, LAST_KEY]], [[0, LAST_KEY] * 9], 7, [key_range(0, 0), key_range(LAST_KEY, LAST_KEY), EVERYTHING])
-@example([[5]], [[4, 5, 6], [7] * 30], None, [key_range(6, 7), (1, 0)])
-def test_a_chain_of_tables_finds_like_a_plain_set(
-    first: list[list[int]],
-    second: list[list[int]],
-    partitions: int | None,
-    ranges_: list[tuple[int, int]],
-) -> None:
-    table, words = filled(first, None, partitions)
-    check(table, words, ranges_)
-    successor, successor_words = filled(second, table, partitions)
-    check(successor, successor_words, ranges_)
-    table.seal()
-    check(table, words, ranges_)
-    other, _ = filled(second, table, partitions)
-    assert np.array_equal(other.histogram().counts, successor.histogram().counts)
-    successor.seal()
-    check(successor, successor_words, ranges_)
 
 
 @given(
@@ -78,15 +53,6 @@ def test_the_adjustment_is_exact(parts: list[list[int]], partitions: int) -> Non
     splitters = adjusted_splitters(np.array(count), np.array(low, np.uint64), np.array(high, np.uint64), partitions)
     assert splitters.tolist() == [*expected, 2**64 - 1]
     assert (splitters[:-1] <= splitters[1:]).all()
-
-
-def test_more_ranges_than_are_located_at_once() -> None:
-    random = np.random.default_rng(4)
-    table, words = filled(random.integers(0, 2000, (5, 200)).tolist(), None, 16)
-    many = [key_range(low, low + 3) for low in random.integers(0, 2000, 3 * BLOCK + 5).tolist()]
-    check(table, words, many)
-    table.seal()
-    check(table, words, many)
 
 
 def test_the_adjustment_is_exact_for_the_largest_tables() -> None:

@@ -8,10 +8,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from streamjoin.arrays import Words
-from streamjoin.store.words import AT_ONCE, COMPARED, DONE, NEXT, WordIndex, new_state
+from streamjoin.store.words import AT_ONCE, COMPARED, DONE, NEXT, PLACE_BITS, WordIndex, new_state
 
 CAPACITIES = (AT_ONCE, AT_ONCE + 1, AT_ONCE + 7, 65_536)
-PLACE_BITS = 10
 LAST_KEY = 2 ** (64 - PLACE_BITS) - 1
 
 

@@ -115,7 +115,7 @@ class BiSort(WordIndex):
         self._runs = []
 
     def _array(self, count: int) -> Words:
-        """Room for so many words and padding behind."""
+        """An array for `count` words and the padding behind them; a spare one if it fits."""
         if count <= self._capacity // LARGE:
             return np.empty(padded(count), np.uint64)
         size = padded(max(self._capacity, count))

@@ -70,7 +70,7 @@ class Index(Protocol):
     # -- probes ----------------------------------------------------------------------------------------------------
 
     def compute_ahead(self, probing: Probing, workers: int, run_all: RunAll) -> None:
-        """Compute what all shares of a batch will need, before it is split among so many workers."""
+        """Compute what all shares of a batch will need, before it is split; several workers may help."""
 
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
         """Find the stored tuples that match, but for those that `probe_group` will find.
@@ -137,5 +137,4 @@ class IndexKind:
     how: str
     """How tuples are found, as a text for people that follows the name."""
     scanned: bool = False
-    """Every probe looks at all tuples, whatever their keys. Small subwindows then only cost, and nothing needs to be
-    known of keys."""
+    """Every probe looks at all tuples. Small subwindows are of no use then, and nothing needs to be known of keys."""

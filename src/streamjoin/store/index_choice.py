@@ -60,7 +60,7 @@ class IndexChooser:
         self._batch = float(size) if not self._batch else self._batch + (size - self._batch) / 8
 
     def choose(self, window: int) -> IndexChoice:
-        """The index for the next subwindow of a window of so many tuples."""
+        """The index for the next subwindow of a window that has `window` tuples."""
         if self.only is not None:
             return IndexChoice(self.only, self._why_only())
         if not self._keys.is_informed:

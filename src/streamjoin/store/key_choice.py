@@ -107,9 +107,10 @@ class KeyChooser:
         return shared
 
     def choose(self, window: int) -> KeySpace:
-        """The key space for the next subwindow of a window of so many tuples; the current one while it serves well.
+        """The key space for the next subwindow of a window that has `window` tuples.
 
-        Subwindows that share a key space also share the work of computing a batch's ranges.
+        The current one stays in use while it serves well: subwindows that share a key space also share the
+        work of computing a batch's ranges.
         """
         self._sample()
         current = self._current

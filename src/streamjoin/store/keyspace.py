@@ -88,7 +88,7 @@ class KeySpace:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """What says where a key lies: words of two spaces with the same shape can be probed with the same ranges."""
+        """Where keys lie in words. Words of two spaces of the same shape can be probed with the same ranges."""
         limits = tuple(sorted(self.limit.items()))
         return self.hashed, self.cells, self.cell_reduction, self.rest_bits, self.suffix, self.reduction, limits
 

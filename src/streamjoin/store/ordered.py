@@ -11,6 +11,7 @@ A tuple can be in one of four places, and each is probed in its own way:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -37,13 +38,20 @@ OpenWords = Callable[[Opening, WordIndex | None], WordIndex]
 """Opens a word index. The second argument is that of the previous subwindow, if its words mean the same."""
 
 
-def ordered_kind(name: str, open_words: OpenWords) -> IndexKind:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderedKind(IndexKind):
+    """The kind of an `OrderedIndex`; `open_words` opens its word index."""
+
+    open_words: OpenWords
+
+
+def ordered_kind(name: str, open_words: OpenWords) -> OrderedKind:
     """The kind of index that a word index makes."""
 
     def open_(opening: Opening) -> Index:
         return OrderedIndex(name, opening, open_words)
 
-    return IndexKind(name, "order", open_, ", sorted by a key")
+    return OrderedKind(name=name, needs="order", open=open_, how=", sorted by a key", open_words=open_words)
 
 
 class OrderedIndex(Subwindow):

@@ -52,7 +52,7 @@ NO_REST = np.uint64(0)
 def _counter(sign: str, lanes: int) -> Any:
     @intrinsic
     def count(typing: Any, words: Any, place: Any, bound: Any) -> Any:
-        """How many of the next words, as many as there are lanes, are < (or <=) the bound."""
+        """How many of the next `lanes` words from `place` on are < (or <=) the bound."""
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             where = element(context, builder, signature.args[0], args[0], args[1])

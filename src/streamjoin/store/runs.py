@@ -58,7 +58,7 @@ class Run:
 
 
 def padded(count: int) -> int:
-    """The length of an array for so many words and the padding."""
+    """The length of an array for `count` words and the padding."""
     return (count // SAMPLE + 2) * SAMPLE
 
 

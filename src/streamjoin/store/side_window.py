@@ -79,7 +79,7 @@ class SideWindow:
             self._chain.prepare()
 
     def shares(self, batch: Batch, workers: int, parts: int = 1) -> list[Probing]:
-        """The work of probing with a batch, cut into some parts for so many workers.
+        """The work of probing with a batch, cut into parts that several workers share.
 
         A large batch is cut into pieces, and the worker that probes with a piece sorts it. A smaller batch is sorted
         first and then shared out by ranges of the key, so that each worker touches its own part of every subwindow.

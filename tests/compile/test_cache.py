@@ -1,4 +1,4 @@
-"""The directory of compiled kernels: shared, mistrusted, and never in the way. Each test starts its own processes."""
+"""The directory of compiled kernels: it is shared, not trusted, and may be missing. Each test starts its processes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,13 @@ from typing import Any
 
 import pytest
 
+KERNEL = """
+from streamjoin.compile.cache import LazyKernel, cache_directory
+source = "from numba import njit\\n\\n@njit(cache=True)\\ndef double(x):\\n    return 2 * x\\n"
+print("found", LazyKernel(source, "double")(21), cache_directory(), cache_directory().is_dir())
+"""
+"""Compiles the smallest kernel there is."""
+
 JOIN = """
 import pyarrow as pa, streamjoin as sj
 from streamjoin.compile.cache import cache_directory
@@ -23,20 +30,20 @@ except sj.ArgumentError as error:
     raise SystemExit(0)
 join.push_left(table)
 join.push_right(table)
-print("rows", join.finish().num_rows, cache_directory(), cache_directory().is_dir())
+print("found", join.finish().num_rows, cache_directory(), cache_directory().is_dir())
 """
 
 WHERE = "from streamjoin.compile.cache import cache_directory; print(cache_directory())"
 
 
 def environment(**changes: str | None) -> dict[str, str]:
-    """That of this process but for the changes; None takes a variable away."""
+    """That of this process with some changes; None removes a variable."""
     kept = {name: value for name, value in os.environ.items() if name not in changes}
     kept["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     return kept | {name: value for name, value in changes.items() if value is not None}
 
 
-def start(code: str = JOIN, **changes: str | None) -> subprocess.Popen[str]:
+def start(code: str = KERNEL, **changes: str | None) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", code],
         env=environment(**changes),
@@ -52,7 +59,7 @@ def outcome(process: subprocess.Popen[str]) -> list[str]:
     return out.split()
 
 
-def run(code: str = JOIN, **changes: str | None) -> list[str]:
+def run(code: str = KERNEL, **changes: str | None) -> list[str]:
     return outcome(start(code, **changes))
 
 
@@ -60,8 +67,8 @@ def run(code: str = JOIN, **changes: str | None) -> list[str]:
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache directory in which the kernel has been compiled."""
     directory = tmp_path_factory.mktemp("kernels")
-    word, rows, used, _ = run(STREAMJOIN_CACHE_DIR=str(directory))
-    assert (word, rows) == ("rows", "2")
+    word, result, used, _ = run(STREAMJOIN_CACHE_DIR=str(directory))
+    assert (word, result) == ("found", "42")
     assert Path(used).parent == directory
     return directory
 
@@ -80,7 +87,7 @@ def sources(directory: Path) -> list[Path]:
 def test_a_second_process_loads_without_writing(warm: Path) -> None:
     before = contents(warm)
     assert any(path.suffix == ".nbc" for path in before)
-    assert run(STREAMJOIN_CACHE_DIR=str(warm))[:2] == ["rows", "2"]
+    assert run(STREAMJOIN_CACHE_DIR=str(warm))[:2] == ["found", "42"]
     assert contents(warm) == before
     assert not [path for path in before if path.suffix == ".tmp"]
 
@@ -98,7 +105,7 @@ def test_a_harmed_kernel_is_replaced_and_not_run(warm: Path, harm: str, tmp_path
             "cut": original[: len(original) // 2],
             "bytes": b"\xff\xfe\x00" + original,
         }[harm])  # fmt: skip
-    assert run(STREAMJOIN_CACHE_DIR=str(directory))[:2] == ["rows", "2"]
+    assert run(STREAMJOIN_CACHE_DIR=str(directory))[:2] == ["found", "42"]
     assert any(path.read_bytes() == original for path, original in originals.items())
 
 
@@ -122,7 +129,7 @@ def without_default(**changes: Any) -> dict[str, str | None]:
 
 def test_no_home_at_all() -> None:
     word, rows, used, is_there = run(NO_HOME + JOIN, **without_default(HOME=""))
-    assert (word, rows, is_there) == ("rows", "2", "True")
+    assert (word, rows, is_there) == ("found", "2", "True")
     assert is_temporary(used)
     assert not Path(used).exists()  # it was this process's alone, and went with it
 
@@ -132,8 +139,8 @@ def test_a_home_that_cannot_be_written(home: str, tmp_path: Path) -> None:
     if home == "a file":
         home = str(tmp_path / "file")
         Path(home).write_text("")
-    word, rows, used, is_there = run(**without_default(HOME=home))
-    assert (word, rows, is_there) == ("rows", "2", "True")
+    word, result, used, is_there = run(**without_default(HOME=home))
+    assert (word, result, is_there) == ("found", "42", "True")
     assert is_temporary(used)
     assert not Path(used).exists()
 
@@ -161,7 +168,7 @@ def test_a_default_directory_open_to_others_is_not_used(tmp_path: Path, mode: in
 def test_a_chosen_directory_that_cannot_be_written_is_refused_at_the_call(tmp_path: Path) -> None:
     """Below a regular file no one can make a directory, whatever their rights."""
     (tmp_path / "file").write_text("")
-    word, message = run(STREAMJOIN_CACHE_DIR=str(tmp_path / "file" / "x"))
+    word, message = run(JOIN, STREAMJOIN_CACHE_DIR=str(tmp_path / "file" / "x"))
     assert word == "refused"
     assert message.startswith("STREAMJOIN_CACHE_DIR:")
     assert str(tmp_path / "file" / "x") in message
@@ -170,11 +177,11 @@ def test_a_chosen_directory_that_cannot_be_written_is_refused_at_the_call(tmp_pa
 def test_several_processes_at_once_on_a_cold_directory(tmp_path: Path) -> None:
     processes = [start(STREAMJOIN_CACHE_DIR=str(tmp_path / "cold")) for _ in range(4)]
     for found in [outcome(process) for process in processes]:
-        assert found[:2] == ["rows", "2"]
+        assert found[:2] == ["found", "42"]
         assert Path(found[2]).parent == tmp_path / "cold"
     before = contents(tmp_path / "cold")
     assert not [path for path in before if path.suffix == ".tmp"]
-    assert run(STREAMJOIN_CACHE_DIR=str(tmp_path / "cold"))[:2] == ["rows", "2"]
+    assert run(STREAMJOIN_CACHE_DIR=str(tmp_path / "cold"))[:2] == ["found", "42"]
     assert contents(tmp_path / "cold") == before
 
 
