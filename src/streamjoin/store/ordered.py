@@ -71,6 +71,8 @@ class OrderedIndex(Subwindow):
         self._sealed = False
         self._space: KeySpace | None = None
         self._words: WordIndex | None = None
+        self._in_runs = False
+        """Whether the words lie in ascending runs."""
         self._irregular: list[ScanIndex] = []
         self._slot_addresses = self._addresses()
         self._belated: ScanIndex | None = None
@@ -146,6 +148,7 @@ class OrderedIndex(Subwindow):
             self._space = opening.keys.choose(opening.window)
             before = None if opening.previous is None else opening.previous.words_in(self._space)
             self._words = open_words(opening, before)
+            self._in_runs = self._words.runs is not None
             self._opening = None
         return self._space, self._words
 
@@ -195,7 +198,7 @@ class OrderedIndex(Subwindow):
             return
         ranges = self._ranges(probing)
         regular = batch if ranges.regular is None else ranges.regular
-        if self.group is None:
+        if not self._in_runs:
             yield from self._probe_words(probing, ranges, sink)
         if self._indexed < self.count:
             yield from self.scan(probing.mine(regular), sink, self._indexed, self.count)
@@ -207,7 +210,7 @@ class OrderedIndex(Subwindow):
     @property
     def group(self) -> Hashable | None:
         """The runs of all subwindows of one key space are probed in one call."""
-        return self._space if self._words is not None and self._words.runs is not None else None
+        return self._space if self._in_runs else None
 
     def probe_group(self, group: Sequence[Self], probing: Probing, sink: PairSink) -> Iterator[int]:
         """Probe the runs of the group, and test what was found unless the key decides alone."""

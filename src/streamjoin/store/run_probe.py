@@ -46,7 +46,7 @@ DENSE, SPARSE = 1.5, 16
 """With at most `DENSE` partitions per range the search walks along them one by one. With more than `SPARSE` it skips
 ahead in growing steps. In between it walks in strides."""
 NO_REST = np.uint64(0)
-"""The `rest` of words whose key decides alone."""
+"""The mask of the rest, for words that have none."""
 
 
 def _counter(sign: str, lanes: int) -> Any:

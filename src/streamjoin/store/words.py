@@ -86,7 +86,7 @@ class WordIndex(Protocol):
 
     @property
     def runs(self) -> list[RunPlace] | None:
-        """Where the words lie, if all of them lie in ascending runs; else None.
+        """Where the words lie, if the index keeps all of them in ascending runs; else it is always None.
 
         A window probes the runs of many indexes in one call, instead of each index by itself.
         """
