@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamjoin.errors import ArgumentError
-from streamjoin.oracle import Side, join_pairs, join_rows, late_rows
+from streamjoin.oracle import join_pairs, join_rows, late_rows
+from streamjoin.side import Side
 from streamjoin.window import CountWindow, TimeWindow, Window
 
 TS = ("ts", "ts")

@@ -1,7 +1,7 @@
-"""What the join means, in the plainest Python: the judge of every test, to be read beside the contract.
+"""The meaning of the join, in the plainest Python: the judge of every test.
 
-Nothing here is fast, and nothing here is clever. A tuple is named by its side and its position, which is
-its row number in its own stream in the order of arrival, late rows counted too. Timestamps are ints.
+Nothing here is fast or clever. A tuple is named by its side and its position. The position is its row number in its own
+stream, in the order of arrival, and late rows count too. Timestamps are ints.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from streamjoin.errors import ArgumentError
-from streamjoin.window import CountWindow, TimeWindow, Window, check_windows
+from .errors import ArgumentError
+from .side import Side
+from .window import CountWindow, TimeWindow, Window, check_windows
 
 Row: TypeAlias = Mapping[str, Any]
-Side: TypeAlias = Literal["left", "right"]
 How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 
 
 class Tuple(NamedTuple):
-    """One tuple that takes part. Without a time column its time is its place in the order of pushing."""
+    """One tuple of the join. Without a time column, its time is its place in the order of pushing."""
 
     time: int
-    side: Side  # sorts "left" before "right", which is the merged order's rule for ties
+    side: Side  # "left" sorts before "right": the merged order's rule for ties
     position: int
 
 
@@ -36,9 +36,9 @@ def join_pairs(
 ) -> list[tuple[int, int]]:
     """The positions (l, r) of all pairs in the join, by result timestamp, then l, then r.
 
-    A pair is in the join iff the predicate is true for it, and the left tuple sees the right one in
-    right's window or the right tuple sees the left one in left's. `arrivals` are the pushes in their
-    order, as (side, number of rows); by default the whole left, then the whole right.
+    A pair is in the join iff the predicate is true for it, and the left tuple sees the right one in the right window or
+    the right tuple sees the left one in the left window. `arrivals` are the pushes in order, as (side, number of rows);
+    the default is the whole left stream, then the whole right stream.
     """
     merged = merged_order(left, right, time, arrivals, lateness)
     check_windows(window, has_time=time is not None)
@@ -57,7 +57,7 @@ def join_pairs(
 
 
 def seen(merged: Sequence[Tuple], place: int, other: Side, window: Window) -> set[int]:
-    """Positions of the `other` stream's tuples that the tuple at `place` sees in that stream's window."""
+    """The positions of the other stream's tuples that the tuple at `place` sees in that stream's window."""
     if isinstance(window, CountWindow):
         before = [position for _, side, position in merged[:place] if side == other]
         return set(before[-window.rows :])
@@ -109,7 +109,7 @@ def pushes(side: Side, timestamps: Sequence[int], arrivals: Sequence[tuple[Side,
 
 
 def late_rows(timestamps_of_pushes: Sequence[Sequence[int]], lateness: int) -> set[int]:
-    """Positions of the tuples more than `lateness` behind the furthest timestamp of earlier batches."""
+    """The positions of tuples that are more than `lateness` behind the latest timestamp of earlier batches."""
     late: set[int] = set()
     furthest: int | None = None
     position = 0
@@ -135,9 +135,9 @@ def join_rows(
 ) -> list[tuple[int | None, int | None]]:
     """The rows of the result, None where a side has no tuple; semi and anti give (l, None).
 
-    A row of one tuple has that tuple's own timestamp for its result timestamp. Rows come by result
-    timestamp, then left position, then right position, a missing one last. Late rows are in no result,
-    not even as unmatched ones.
+    A row of one tuple has that tuple's timestamp as its result timestamp. Rows are ordered by result timestamp, then
+    left position, then right position; a missing position comes last. Late rows are in no result, not even as
+    unmatched rows.
     """
     if how not in get_args(How):
         raise ArgumentError(f"how: got {how!r}; give one of {', '.join(get_args(How))}")
@@ -166,7 +166,7 @@ def join_rows(
 
 
 def tick_size(window: TimeWindow) -> int:
-    """The window's length in ticks; callers convert durations first."""
+    """The window's length in ticks; callers convert durations before."""
     if window.unit != "tick":
         raise ValueError(f"the oracle counts in ticks: give TimeWindow(<int>), not {window}")
     return window.amount

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from streamjoin.bench.workloads import Streams
 from streamjoin.cli import main
 
 pytestmark = pytest.mark.bench
+TORTURE = os.environ.get("STREAMJOIN_TORTURE") == "1"
+ALL_INDEXES = ("auto", "bi-sort", "rap-table", "wib-tree", "hash")
 
 
 @cache
@@ -31,13 +34,20 @@ def quick_panjoin(*more: str) -> int:
     return main(["bench", "panjoin", "--quick", "--windows", "3K", "--batch", "500", "--rounds", "3", *more])
 
 
-def test_panjoin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("indexes", [ALL_INDEXES] if TORTURE else [("auto", "hash")])
+def test_panjoin(
+    indexes: tuple[str, ...],
+    tmp_path: Path,
+    drawn: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(experiments, "EQUAL_WINDOW", 256)
     monkeypatch.setattr(experiments, "EQUAL_BATCH", 64)
     monkeypatch.setattr(experiments, "memory", lambda kind, *rest: once(*rest))  # a process each
     file, directory = tmp_path / "figures.json", tmp_path / "plots"
-    more = ["--workers", "1", "2", "--skew", "--kinds", "equality", "band", "celljoin"]
+    more = ["--workers", "1", "2", "--skew", "--kinds", "equality", "band", "celljoin", "--indexes", *indexes]
     assert quick_panjoin(*more, "--json", str(file), "--plots", str(directory)) == 0
     figures = json.loads(file.read_text())
     for kind in ("equality", "band", "celljoin"):
@@ -48,12 +58,12 @@ def test_panjoin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
         assert ours.keys() >= {"to_scan", "to_one_worker", "chosen"}
     equality = [entry for entry in figures["systems"] if entry["kind"] != "celljoin"]
     assert all(entry["results_per_tuple"] == pytest.approx(1, abs=0.25) for entry in equality)
-    assert {entry["index"] for entry in figures["indexes"]} == {"bi-sort", "rap-table", "wib-tree", "hash"}
+    assert {entry["index"] for entry in figures["indexes"]} == set(indexes[1:])
     assert {entry["keys"] for entry in figures["skew"]} >= {"uniform", "increasing", "all equal, narrow window"}
     assert {entry["selectivity"] for entry in figures["selectivity"]} == {1, 16, 256}
     assert all(entry["index_bytes"] > 0 and entry["payload_bytes"] >= 8 for entry in figures["memory"])
     assert any("Polars, celljoin" in text for text in figures["left_out"])
-    assert {path.name for path in directory.iterdir()} >= {"panjoin-band.png", "panjoin-band.svg", "panjoin-skew.png"}
+    assert {path.name for path in drawn} >= {"panjoin-band.png", "panjoin-band.svg", "panjoin-skew.png"}
     out = capsys.readouterr().out
     assert "28.9 M tuples/s" in out
     assert "All counts of results were right" in out

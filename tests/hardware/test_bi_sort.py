@@ -43,7 +43,7 @@ SMALL = BiSortShape(subwindow=64, partitions=8, batch=12, mergers=2, probers=2, 
 
 @pytest.fixture(autouse=True)
 def no_collection() -> Iterator[None]:
-    """Elaboration makes many objects that all stay alive; looking for dead ones meanwhile costs a fifth of the time."""
+    """Elaboration makes many objects that all stay alive; collecting garbage would cost a fifth of the time."""
     gc.disable()
     yield
     gc.enable()

@@ -29,7 +29,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "block RAM": {"ram": True},
     "banked block RAM, full rate, per core": {"ram": True, "lanes": 2, "merger": "full-rate", "scope": "core"},
 }
-TORTURE = "STREAMJOIN_TORTURE" in os.environ
+TORTURE = os.environ.get("STREAMJOIN_TORTURE") == "1"
 SEGMENTS = {"block RAM": 4, "banked block RAM, full rate, per core": 8}
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
 
@@ -43,7 +43,7 @@ def design(variant: str, cores: int) -> dict[str, Any]:
     return {"cores": cores, "segment": SEGMENTS.get(variant, 2), **VARIANTS[variant]}
 
 
-@pytest.mark.parametrize("cores", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("cores", [1, 2, 3, 4, 8] if TORTURE else [1, 3, 4])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_result_is_the_oracles(variant: str, cores: int) -> None:
     for seed, match in enumerate((0.3, 1.0) if cores < 8 else (0.5,)):
@@ -74,7 +74,7 @@ def test_without_time_the_left_stream_comes_first() -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("cores", [16, 64] if TORTURE else [32])
+@pytest.mark.parametrize("cores", [16, 64] if TORTURE else [16])
 @pytest.mark.parametrize("variant", VARIANTS if TORTURE else ["paper"])
 def test_many_cores(variant: str, cores: int) -> None:
     """On the compiled simulator, one build for the whole range of match rates."""
@@ -89,7 +89,7 @@ def test_many_cores(variant: str, cores: int) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("variant", ["paper", "banked block RAM, full rate, per core"])
+@pytest.mark.parametrize("variant", VARIANTS if TORTURE else ["banked block RAM, full rate, per core"])
 def test_both_simulators_take_the_same_clocks(variant: str) -> None:
     left, right = streams((20, 20), 0.5, 4)
     reports = [
@@ -111,7 +111,7 @@ def test_an_unstalled_run_takes_the_models_clocks(variant: str, cores: int) -> N
         assert report.stalls == 0
 
 
-@pytest.mark.parametrize(("cores", "clocks"), [(1, 100), (2, 50), (5, 20), (10, 10)])
+@pytest.mark.parametrize(("cores", "clocks"), [(1, 100), *([(2, 50), (5, 20)] if TORTURE else []), (10, 10)])
 def test_a_tuple_takes_a_clock_per_stored_tuple_of_a_core(cores: int, clocks: int) -> None:
     """Table 1 of the handshake join paper: at 500,000 tuples/s, 50 MHz for one core and a window of 100, 5 MHz for ten
     cores: 100 and 10 clocks per tuple, so no state may cost a clock of its own."""

@@ -16,7 +16,7 @@ from .workloads import CELLJOIN_SCHEMAS
 
 
 class CompiledScan:
-    """One predicate through the product's own path: slots of the columns, chain of subwindows, compiled scan."""
+    """One predicate on the product's own path: slots of the columns, chain of subwindows, compiled scan."""
 
     def __init__(self, on: Predicate, stored: Side, columns: Columns) -> None:
         self._lowered: Lowered = lower(plan_for(on, CELLJOIN_SCHEMAS["left"], CELLJOIN_SCHEMAS["right"]))

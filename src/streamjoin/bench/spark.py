@@ -2,17 +2,17 @@
 
     l.k BETWEEN r.k - 1 AND r.k + 1      keys uniform over 3W: one match per tuple; time windows of W tuples
 
-Files of half a micro-batch for each side, one of each per micro-batch; the sink drops all rows. A rate is input rows of
-both streams per second of a micro-batch (its `triggerExecution`), over the micro-batches after the windows were full.
-A JVM gets faster for minutes, so one run is thrown away first, and the contestants take turns: once forth, once back.
-Contestants: the join with each routing that fits; the same pipeline with an operator that does nothing, and with one
-that gives every tuple back once, so that as many rows leave as with the join; and what one does in Spark without a
-band join: an equality of bins with the band as a further condition, for which the right side's rows are exploded.
+Each micro-batch reads one file of each side; the sink drops all rows. A rate is input rows of both streams per second
+of a micro-batch (its `triggerExecution`). Micro-batches count once the windows are full. A JVM gets faster for minutes.
+So the first run is not counted, and the contestants take turns, first in order and then in reverse order.
+
+Contestants: the join with each routing that fits; the same pipeline with an operator that does nothing; the pipeline
+with an operator that returns every tuple once, so that as many rows leave as with the join; and Spark's own way to
+join bands: an equality of bins with the band as a second condition, where the right side's rows are exploded.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -29,6 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..engine.window_join import join
+from ..reporting.files import write_json
 from ..spark.join import pipeline
 from ..spark.messages import ChunkMessage, from_bytes, to_view
 from ..spark.plan_join import plan_join
@@ -55,7 +56,7 @@ class QueryRun:
 
 @dataclass
 class SparkContestant:
-    """What builds the DataFrame from both streams' frames, how many rows it must give, and its runs."""
+    """A pipeline: how it is built from both streams' frames, how many rows it must give, and its runs."""
 
     name: str
     build: Callable[[Any, Any], Any]
@@ -84,7 +85,7 @@ class EmptyOperator(JoinProcessor):
 
 
 class GivingBack(EmptyOperator):
-    """Gives every tuple back, in the columns of both sides: as many rows leave as if each had one match."""
+    """Returns every tuple, in the columns of both sides: as many rows leave as if each had one match."""
 
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
         number, workers = self._spec.workers.index(key[0]), len(self._spec.workers)
@@ -137,9 +138,7 @@ def run(
         for out in {run.out for run in one.runs} - {one.expected}:
             if one.expected is not None:
                 console.print(f"[red]{one.name}: {out} rows instead of {one.expected}[/red]")
-    if json_file is not None:
-        found = {one.name: [asdict(run) for run in one.runs] for one in contestants}
-        json_file.write_text(json.dumps(found, indent=2))
+    write_json(json_file, {one.name: [asdict(run) for run in one.runs] for one in contestants})
 
 
 def _write(directory: Path, window: int, half: int, count: int, seed: int) -> tuple[pa.Table, pa.Table]:
@@ -170,7 +169,7 @@ def _pipeline(processor: Callable[[JoinSpec], Any], routing: str, window: int) -
 
 
 def _bins(left: Any, right: Any, window: int) -> Any:
-    """What a clever user writes today: bins as wide as the band, the right's rows copied into each bin they touch."""
+    """What a user writes today: bins as wide as the band; the right's rows are copied into each bin they touch."""
     width = 3
     l = left.select(F.col("ts").alias("lt"), F.col("k").alias("lk"), F.col("v").alias("lv"))
     l = l.withWatermark("lt", "0 seconds").withColumn("bin", F.floor(F.col("lk") / width))

@@ -1,4 +1,4 @@
-"""The streams that benchmarks join, and how many results there are."""
+"""The streams that benchmarks join, and how many results they have."""
 
 from __future__ import annotations
 
@@ -25,20 +25,22 @@ INTEGER_SCHEMAS: dict[Side, pa.Schema] = {
 }
 CELL_WIDTH = 10
 Draw = Callable[[np.random.Generator, int, int], Array]
-"""Keys of a stream, given how many and the window."""
+"""Draws the keys of a stream: (generator, number of keys, window) -> keys."""
 
 
 def celljoin_tuples(rng: np.random.Generator, count: int) -> Columns:
+    """CellJoin's benchmark: uniform from 1 to 10,000; the second column has multiples of 1/128."""
     numbers = rng.integers(1, 10_001, count).astype(np.int32)
     return numbers, (rng.integers(128, 1_280_001, count) / 128).astype(np.float32)
 
 
 def uniform(width: int) -> Draw:
+    """Uniform keys with one match per tuple, for an equality (width 0) or a band of width 1."""
     return lambda rng, count, window: rng.integers(0, (3 if width else 1) * window, count)
 
 
 def skewed(rng: np.random.Generator, count: int, window: int) -> Array:
-    """99% of the keys in 1% of the range, where one key of the other window is within a distance of 1."""
+    """99% of the keys lie in 1% of the range. There, a key has one match within a distance of 1."""
     everywhere = rng.integers(0, 300 * window, count)
     return np.where(rng.random(count) < 0.99, everywhere // 100, everywhere)
 
@@ -53,7 +55,7 @@ def equal(rng: np.random.Generator, count: int, window: int) -> Array:
 
 @dataclass
 class Streams:
-    """Both streams of a join from the first tuple to the last, and how many pairs there are."""
+    """Both streams of a join from the first tuple to the last, and their number of pairs."""
 
     kind: str
     window: int
@@ -64,7 +66,7 @@ class Streams:
 
     @classmethod
     def make(cls, kind: str, window: int, rows: int, seed: int, width: int = 1, draw: Draw | None = None) -> Streams:
-        """Both windows and `rows` more of each stream."""
+        """Streams with a full window and `rows` more tuples on each side."""
         rng = np.random.default_rng(seed)
         count = window + rows
         if kind == "celljoin":
@@ -87,7 +89,7 @@ class Streams:
         return CELLJOIN_SCHEMAS if self.kind == "celljoin" else INTEGER_SCHEMAS
 
     def part(self, columns: Columns, start: int, stop: int) -> Columns:
-        """Fresh arrays."""
+        """A part of a stream, in new arrays."""
         start = max(start, 0)
         return columns[0][start:stop].copy(), columns[1][start:stop].copy()
 
@@ -95,7 +97,7 @@ class Streams:
         return (len(self.left[0]) - self.window) // batch
 
     def expected(self, number: int, batch: int, one_sided: bool = False) -> int:
-        """How many results round `number` has; one-sided: only the right batch comes, and the left window stays."""
+        """The number of results of round `number`. One-sided: only the right batch comes, and the left window stays."""
         key = number, batch, one_sided
         if key not in self.counted:
             start = self.window + number * batch

@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader has seen enough, as in `streamjoin explain ... | head -3`
+    except BrokenPipeError:  # the reader stopped reading, as in `streamjoin explain ... | head -3`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         print(f"streamjoin: {error}", file=sys.stderr)

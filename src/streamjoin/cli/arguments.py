@@ -15,11 +15,12 @@ def count(text: str) -> int:
     match = re.fullmatch(r"([0-9][0-9_]*)([km]?)", text.strip().lower())
     number = int(match[1].replace("_", "")) * MULTIPLES[match[2]] if match else 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number; write 64, 300K or 1M")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number; write 64, 300K or 1M")
     return number
 
 
 def seconds(text: str) -> float:
+    """A duration, such as 45s or 300ms."""
     from ..window import parse_duration
 
     try:

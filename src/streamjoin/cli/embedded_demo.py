@@ -1,4 +1,4 @@
-"""`streamjoin demo`: trades and quotes, pushed in batches as they would arrive, joined while they come.
+"""`streamjoin demo --embedded`: trades and quotes, pushed in batches and joined as they arrive.
 
 Which quotes had a trade at about their price within the last half second, and the other way round? An equality on
 the symbol and a band on the price, over time windows.
@@ -27,11 +27,11 @@ STEP = 2_000_000
 """Event time per push, in microseconds: about 2,000 rows of each stream."""
 EXAMPLES = 5
 PLAIN_LINES = 10
-"""How often progress is printed where there is no terminal."""
+"""How often progress is printed without a terminal."""
 
 
 class DemoFigures:
-    """What has happened so far."""
+    """The figures so far."""
 
     def __init__(self, rows: int) -> None:
         self.total = 2 * rows
@@ -61,7 +61,7 @@ class DemoFigures:
 
 
 def run(rows: int, seed: int) -> None:
-    """Generate, join, show. Ctrl-C ends it after a summary of what was done."""
+    """Generate, join, show. Ctrl-C stops it and prints the summary."""
     console = Console(highlight=False)
     console.print(f"trades (l) and quotes (r), {rows:,} rows each, pushed in batches as they come")
     console.print(f"  ON     {ON}\n  WINDOW {WINDOW[0]} of trades, {WINDOW[1]} of quotes\n", markup=False)
@@ -89,7 +89,7 @@ def run(rows: int, seed: int) -> None:
 
 
 def in_step(trades: pa.Table, quotes: pa.Table) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Both streams cut at the same moments."""
+    """Both streams, cut at the same times."""
     times = [np.asarray(table.column("ts").cast(pa.int64())) for table in (trades, quotes)]
     edges = np.arange(min(t[0] for t in times), max(t[-1] for t in times) + STEP + 1, STEP)
     cuts = [np.searchsorted(t, edges) for t in times]
@@ -118,7 +118,7 @@ def take(join: WindowJoin, result: pa.Table, figures: DemoFigures, examples: lis
 
 @contextlib.contextmanager
 def progress(console: Console, figures: DemoFigures) -> Iterator[Any]:
-    """A live panel in a terminal, a line now and then elsewhere."""
+    """A live panel in a terminal; elsewhere a line from time to time."""
     if console.is_terminal:
         with Live(figures.table(), console=console, refresh_per_second=10, transient=True) as live:
             yield lambda: live.update(figures.table())

@@ -10,11 +10,11 @@ from .files import COLUMNS_HELP, read_schema
 
 def add_explain(commands: Any) -> None:
     """Add the command to the parser."""
-    explain = commands.add_parser("explain", help="say how a predicate is understood and what an index can use of it")
+    explain = commands.add_parser("explain", help="explain how a predicate is read and which index it can use")
     explain.add_argument("predicate", help='such as "l.price BETWEEN r.bid - 0.01 AND r.ask + 0.01"')
     explain.add_argument("--left", required=True, metavar="COLUMNS", help=f"the left stream: {COLUMNS_HELP}")
     explain.add_argument("--right", required=True, metavar="COLUMNS", help="the right stream, likewise")
-    explain.add_argument("--alias", nargs=2, metavar=("LEFT", "RIGHT"), help="what the predicate calls the streams")
+    explain.add_argument("--alias", nargs=2, metavar=("LEFT", "RIGHT"), help="the streams' names in the predicate")
     explain.set_defaults(run=_explain)
 
 

@@ -1,4 +1,4 @@
-"""The command `streamjoin hardware simulate | synthesise | report`. What it needs is imported when it runs, since the
+"""The command `streamjoin hardware simulate | synthesise | report`. It imports the hardware when it runs, because the
 extra `streamjoin[hardware]` may be missing."""
 
 from __future__ import annotations
@@ -31,11 +31,15 @@ def add_hardware(commands: Any) -> None:
     simulate = kinds.add_parser("simulate", help="join two files with the simulated circuit")
     simulate.add_argument("left", metavar="LEFT", help="the left stream: a parquet, arrow or csv file")
     simulate.add_argument("right", metavar="RIGHT", help="the right stream, likewise")
-    simulate.add_argument("--time", nargs="+", metavar="COLUMN", help="by which tuples arrive; or one of each stream")
+    simulate.add_argument("--time", nargs="+", metavar="COLUMN", help="the time column, or one of each stream")
     _add_design(simulate)
-    simulate.add_argument("--simulator", choices=("auto", "amaranth", "compiled"), default="auto", help="which (auto)")
-    simulate.add_argument("--interval", type=int, metavar="N", help="clocks between tuples (as fast as they are taken)")
-    simulate.add_argument("--stall", type=float, default=0.0, metavar="P", help="how likely the output waits (0)")
+    simulate.add_argument(
+        "--simulator", choices=("auto", "amaranth", "compiled"), default="auto", help="which simulator (auto)"
+    )
+    simulate.add_argument("--interval", type=int, metavar="N", help="clocks between tuples (as fast as possible)")
+    simulate.add_argument(
+        "--stall", type=float, default=0.0, metavar="P", help="the probability that the output waits (0)"
+    )
     simulate.add_argument("--out", type=Path, metavar="FILE", help="write the result: parquet, arrow or csv")
     simulate.add_argument("--report", action="store_true", help="print what the run took")
     simulate.set_defaults(run=_with_extra(_simulate))
@@ -44,8 +48,8 @@ def add_hardware(commands: Any) -> None:
     what = 'its columns, as in "k int, v int", or a parquet, arrow or csv file that has them'
     synthesise.add_argument("--left", required=True, metavar="COLUMNS", help=f"the left stream: {what}")
     synthesise.add_argument("--right", required=True, metavar="COLUMNS", help="the right stream, likewise")
-    synthesise.add_argument("--payload", type=int, default=32, metavar="BITS", help="that travel with a tuple (32)")
-    synthesise.add_argument("--not-null", action="store_true", help="no column has NULLs, so none has a bit for them")
+    synthesise.add_argument("--payload", type=int, default=32, metavar="BITS", help="bits of payload per tuple (32)")
+    synthesise.add_argument("--not-null", action="store_true", help="no column has NULLs; saves their bits")
     _add_design(synthesise)
     synthesise.add_argument("--verilog", type=Path, metavar="FILE", help="write the circuit as Verilog")
     synthesise.add_argument("--target", choices=("xc7", "ecp5"), help="xc7: resources; ecp5: place and route (xc7, "
@@ -54,31 +58,40 @@ def add_hardware(commands: Any) -> None:
     synthesise.set_defaults(run=_with_extra(_synthesise))
 
     report = kinds.add_parser("report", help="the papers' figures, measured on these circuits")
-    report.add_argument("--experiments", nargs="+", choices=EXPERIMENTS, default=EXPERIMENTS, help="which (all)")
-    report.add_argument("--quick", action="store_true", help="small circuits, a few minutes instead of an hour or two")
+    report.add_argument(
+        "--experiments", nargs="+", choices=EXPERIMENTS, default=EXPERIMENTS, help="which experiments (all)"
+    )
+    report.add_argument("--quick", action="store_true", help="small circuits: a few minutes instead of an hour or two")
     report.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
-    report.add_argument("--plots", type=Path, metavar="DIR", help="also draw them, into DIR")
+    report.add_argument("--plots", type=Path, metavar="DIR", help="also draw the figures, as files in DIR")
     report.set_defaults(run=_with_extra(_report))
 
 
 def _add_design(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--on", required=True, metavar="PREDICATE", help='such as "l.k = r.k AND l.x > r.x"')
-    parser.add_argument("--alias", nargs=2, metavar=("LEFT", "RIGHT"), help="what the predicate calls the streams")
+    parser.add_argument("--alias", nargs=2, metavar=("LEFT", "RIGHT"), help="the streams' names in the predicate")
     parser.add_argument("--cores", type=count, default=8, metavar="N", help="join cores (8)")
     parser.add_argument("--segment", type=count, default=8, metavar="N", help="tuples of each stream per core (8)")
     parser.add_argument("--lanes", type=count, default=1, metavar="N", help="comparators per core (1)")
     parser.add_argument("--ram", action="store_true", help="windows in block RAM instead of shift registers")
-    parser.add_argument("--merger", choices=("paper", "full-rate"), default="paper", help="mergers (paper)")
-    parser.add_argument("--scope", choices=("all", "core"), default="all", help="who rests for a full queue (all)")
+    parser.add_argument("--merger", choices=("paper", "full-rate"), default="paper", help="the kind of mergers (paper)")
     parser.add_argument(
-        "--admission", choices=("lossless", "discard"), default="lossless", help="what arrives then (lossless: waits)"
+        "--scope", choices=("all", "core"), default="all", help="which cores pause for a full queue (all)"
     )
-    parser.add_argument("--core-buffer", type=count, default=8, metavar="N", help="results a core holds (8)")
-    parser.add_argument("--merger-buffer", type=count, default=4, metavar="N", help="results a merger holds (4)")
+    parser.add_argument(
+        "--admission",
+        choices=("lossless", "discard"),
+        default="lossless",
+        help="what happens to tuples that arrive then (lossless: they wait)",
+    )
+    parser.add_argument("--core-buffer", type=count, default=8, metavar="N", help="results that a core can hold (8)")
+    parser.add_argument(
+        "--merger-buffer", type=count, default=4, metavar="N", help="results that a merger can hold (4)"
+    )
 
 
 def _with_extra(run: Callable[[argparse.Namespace], None]) -> Callable[[argparse.Namespace], None]:
-    """A package that is not there is an error that is explained."""
+    """Explain a missing package instead of failing with its ImportError."""
 
     def explained(arguments: argparse.Namespace) -> None:
         try:

@@ -14,9 +14,9 @@ def add_run(commands: Any) -> None:
     """Add the command to the parser."""
     run = commands.add_parser("run", help="run a Spark pipeline from a file: two sources, the join, a sink")
     run.add_argument("job", type=Path, metavar="job.toml", help="the job file")
-    run.add_argument("--once", action="store_true", help="end when all that is there has been joined")
-    run.add_argument("--for", dest="seconds", type=seconds, metavar="TIME", help='stop after that long, such as "60s"')
-    run.add_argument("--quiet", action="store_true", help="no figures")
+    run.add_argument("--once", action="store_true", help="stop when all available data has been joined")
+    run.add_argument("--for", dest="seconds", type=seconds, metavar="TIME", help='stop after this time, such as "60s"')
+    run.add_argument("--quiet", action="store_true", help="print no figures")
     run.set_defaults(run=_run)
 
 

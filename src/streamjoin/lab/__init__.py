@@ -1,1 +1,1 @@
-"""The laboratory: models and simulators that tests and benchmarks use, and no join does."""
+"""The laboratory: models and simulators for tests and benchmarks. No other room imports it."""

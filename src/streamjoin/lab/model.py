@@ -1,20 +1,20 @@
-"""What the topologies would do on 1 to 256 cores, from costs that were measured on one or two.
+"""A model of the topologies on 1 to 256 cores, with costs that were measured on one or two cores.
 
-A step of the driver takes some tuples, cuts them into blocks, and lets the nodes work until all are through; results
-can be polled when it ends. The model plays a *wave* of blocks through the nodes, event by event: a node takes the next
-message, handles it, hands it on (low-latency handshake join before it compares, handshake join after that), compares
-the block with its share of the other window, and takes the next one. It has no random numbers. What is known exactly is
-no event: CellJoin's parts and the nodes of SplitJoin and ScaleJoin all do the same at the same time, and handshake
-join's latency follows from where tuples meet (low-latency handshake join, section 3.1).
+A step of the driver takes some tuples, cuts them into blocks, and lets the nodes work until all blocks are through;
+then results can be polled. The model sends a *wave* of blocks through the nodes, event by event. A node takes the next
+message, handles it, and compares the block with its share of the other window. It hands the block on before it compares
+(low-latency handshake join) or after (handshake join). There are no random numbers. Two things need no events. First,
+CellJoin's parts and the nodes of SplitJoin and ScaleJoin all do the same at the same time. Second, handshake join's
+latency follows from where tuples meet (low-latency handshake join, section 3.1).
 
-Assumptions, each of which flatters or slights the algorithms:
+Assumptions, some in favour of the algorithms and some against them:
 - All cores are equal, scan as fast as one of two that scan at once, and have as much memory bandwidth as they need.
-- Windows are full and evenly shared; every block finds equally much to compare, and few results.
-- Handling a message (Python) needs the interpreter's lock from its beginning to its end, one node at a time; comparing
-  (compiled) does not. With `lock=False` each core handles its messages beside the others, as in the papers' C programs.
-- A hop costs the same between any two neighbours (no NUMA), and so do an acknowledgement and a feed by the driver.
-- The driver rests while nodes work, and they rest while it does; it has a core for itself or takes none.
-- Blocks are as large as `over_nodes` makes them, by its own rule.
+- Windows are full and evenly shared. Every block has equally many comparisons, and few results.
+- Handling a message (Python) holds the interpreter's lock, so one node handles at a time; comparing (compiled) does
+  not. With `lock=False`, all cores handle messages at the same time, as in the papers' C programs.
+- A hop between any two neighbours costs the same (no NUMA), and so do an acknowledgement and a feed by the driver.
+- The driver and the nodes never work at the same time, so the driver takes no core from the nodes.
+- Blocks are as large as `topology.driver` makes them, by its own rule.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ CLOSE_ENOUGH, MOST_TRIES = 0.01, 20
 
 @dataclass(frozen=True)
 class Costs:
-    """What was measured of one algorithm: rates in comparisons per second, times in seconds."""
+    """The measured costs of one algorithm: rates in comparisons per second, times in seconds."""
 
     alone: float
-    """Comparisons per second of one core while the others rest."""
+    """Comparisons per second of one core while the other cores are idle."""
     together: float
     """The same while another core scans too."""
     message: float
@@ -60,7 +60,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Machine:
-    """So many cores that run an algorithm at such costs; `lock`: they share one interpreter."""
+    """Cores that run an algorithm at these costs; `lock`: they share one interpreter."""
 
     algorithm: str
     cores: int
@@ -68,17 +68,17 @@ class Machine:
     lock: bool = True
 
     def _scan(self, tuples: float, window: float) -> float:
-        """Seconds in which a core takes so many tuples and compares them with its share of a window."""
+        """Seconds that a core takes to store these tuples and compare them with its share of a window."""
         rate = self.costs.alone if self.cores == 1 else self.costs.together
         return tuples * (self.costs.stored + window / self.cores / rate)
 
     def _handling(self) -> float:
-        """In a chain, each block is followed by about one message that says so: it has arrived, or reached the end."""
+        """In a chain, about one more message follows each block: it has arrived, or it has reached the end."""
         beside = self.costs.hop if self.algorithm in HANDS_ON_FIRST and self.cores > 1 else 0.0
         return self.costs.message + beside
 
     def wave(self, blocks: int, block: float, window: float) -> float:
-        """Seconds from the first block, of so many in all, until all nodes are through with all of them."""
+        """Seconds from the first block until all nodes have finished all blocks."""
         scan, handling = self._scan(block, window), self._handling()
         if self.algorithm in HANDS_ON_FIRST:
             first = HANDS_ON_FIRST[self.algorithm]
@@ -87,7 +87,7 @@ class Machine:
         return blocks * (each + self.cores * self.costs.hop)
 
     def step(self, tuples: int, window: float) -> float:
-        """Seconds that a step takes with so many tuples, half of them of each side."""
+        """Seconds of a step with these tuples, half of them of each side."""
         driver = self.costs.step + tuples * self.costs.tuple
         if self.algorithm == "celljoin":
             pieces = 2 * math.ceil(tuples / 2 / LARGEST_PART)
@@ -99,12 +99,12 @@ class Machine:
         return driver + whole + (self.wave(rest, size, window) if rest else 0.0)
 
     def throughput(self, window: float, tuples: int) -> float:
-        """Tuples of both streams per second, with windows of so many tuples and steps of so many."""
+        """Tuples of both streams per second, with windows of `window` tuples and steps of `tuples` tuples."""
         return tuples / self.step(tuples, window)
 
     def sustained_rate(self, seconds: float, tuples: int) -> float:
-        """Tuples per second of each stream that can be kept up with windows of so many seconds: the work grows with
-        the square of the rate."""
+        """The highest rate of each stream, in tuples per second, with windows of `seconds`. The work grows with the
+        square of the rate."""
         rate = math.sqrt(self.cores * self.costs.together / (2 * seconds))
         for _ in range(MOST_TRIES):
             possible = self.throughput(rate * seconds, tuples) / 2
@@ -114,11 +114,11 @@ class Machine:
         return rate
 
     def mean_latency(self, rate: float, windows: tuple[float, float], batch: int) -> float:
-        """Mean seconds from the arrival of a pair's later tuple until the pair can be polled, with such a rate of each
-        stream, windows of so many seconds, and batches of so many tuples of a stream.
+        """Mean seconds from the arrival of a pair's later tuple until the pair can be polled; `rate` is that of each
+        stream, `windows` are in seconds, `batch` is in tuples of a stream.
 
-        A tuple waits until its batch is full, for a step that is under way, and for its own step to end. A step takes
-        all batches that have become full meanwhile. inf: the rate cannot be kept up.
+        A tuple waits until its batch is full, until the running step ends, and until its own step ends. A step takes
+        all batches that have become full in the meantime. The result is inf if the rate is too high.
         """
         window = rate * sum(windows) / 2
         batches, interval = 1, batch / rate

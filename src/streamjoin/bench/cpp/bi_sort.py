@@ -29,11 +29,11 @@ class CppBiSort:
         self._probe.restype = number
         partition, pad = loaded.bisort_partition(), loaded.bisort_pad()
         self.capacity, self._pad = capacity, pad
-        # The offset keeps stores to the one from looking like loads from the other to the CPU (same low 12 bits).
+        # With equal low 12 bits, the CPU would take stores to one array for loads from the other.
         self._main = [_aligned(capacity + pad, np.uint64), _aligned(capacity + pad, np.uint64, offset=2048)]
         self._index = _aligned(-(-capacity // partition) + pad, np.uint32)
         for array in (*self._main, self._index):
-            array.fill(0)  # so that no page is touched for the first time while the clock runs
+            array.fill(0)  # touches every page before the clock runs
         self._batch = np.empty(0, np.uint64), np.empty(0, np.uint64)
         self._out = np.empty(1 << 16, np.int32), np.empty(1 << 16, np.int32)
         self.clear()
@@ -43,7 +43,7 @@ class CppBiSort:
         self._main[0][: self._pad] = ~np.uint64(0)
 
     def insert(self, keys: Array) -> None:
-        """Keys are int32; their places are consecutive, the first key ever inserted is at place 0."""
+        """Insert int32 keys. Places are consecutive; the first key ever inserted has place 0."""
         self.merge(self.sort(keys))
 
     def sort(self, keys: Array) -> Array:
@@ -62,7 +62,7 @@ class CppBiSort:
         self._main.reverse()
 
     def probe(self, low: Array, high: Array) -> Pairs:
-        """(i, place) for each key from low[i] to high[i], which are int32; in buffers that the next call overwrites."""
+        """(i, place) for each key from low[i] to high[i] (int32), in buffers that the next call overwrites."""
         ranges, high = self._sorted(low, 0), np.ascontiguousarray(high, np.int32)
         state = np.array([0, -1, 0])
         found = 0
@@ -87,7 +87,7 @@ class CppBiSort:
 
 
 def _aligned(size: int, dtype: Any, offset: int = 0) -> Array:
-    """An empty array that begins `offset` bytes behind a page's start."""
+    """An empty array that begins `offset` bytes after a page boundary."""
     nbytes = size * np.dtype(dtype).itemsize
     memory = np.empty(nbytes + 4096 + offset, np.uint8)
     start = -memory.ctypes.data % 4096 + offset

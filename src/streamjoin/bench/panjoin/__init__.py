@@ -4,8 +4,8 @@
     band        l.x BETWEEN r.a - 1 AND r.a + 1         keys uniform over 3W: one match per tuple
     celljoin    l.x BETWEEN r.a - 10 AND r.a + 10 AND l.y BETWEEN r.b - 10. AND r.b + 10.      uniform 1..10,000
 
-Count windows of W tuples on both sides, full before the first round. In a round a batch of each stream is pushed, and
-all results are taken as tables. A rate is tuples of both streams per second of wall time. All contestants get the same
-streams, each in its own arrays, one after another and each for all its rounds at once. Counts of results are compared
-with an independent count (of celljoin: the NumPy peer's, from windows filled anew) in the first and the last round.
+Both count windows have W tuples and are full before the first round. A round pushes a batch of each stream and polls
+all results as tables. A rate is tuples of both streams per second of wall time. All contestants get the same streams,
+each in its own arrays. They run one after another, each with all its rounds. In the first and the last round the number
+of results is compared with an independent count (for celljoin: that of the NumPy peer with newly filled windows).
 """

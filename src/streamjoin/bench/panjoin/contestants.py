@@ -25,7 +25,7 @@ class JoinContestant(Protocol):
 
 
 class Joined:
-    """A WindowJoin. A scan's left window is filled only: all its tuples come from the right."""
+    """A WindowJoin. With a scan, the left window is only filled, and all measured tuples come from the right."""
 
     def __init__(self, streams: Streams, index: str, workers: int, batch: int) -> None:
         self.name = f"{index}, {workers} thread{'s' if workers > 1 else ''}"

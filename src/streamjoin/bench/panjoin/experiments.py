@@ -17,12 +17,12 @@ from .memory import memory
 from .results import PanJoinResults, PanJoinSettings
 
 CELL_SELECTIVITY, MOST_FILLING = 4.4e-6, 50
-"""Results per pair of tuples, and M results up to which windows are filled without having been asked for by name."""
+"""Results per pair of tuples, and the most M results of filling that run without being asked for by name."""
 SCANNED = 2e9
-"""Comparisons that a scan makes in a round at most."""
+"""The most comparisons of a scan in a round."""
 SELECTIVITIES = (1, 16, 256)
 MOST_RESULTS = 4_000_000
-"""Results in a round at most."""
+"""The most results of a round."""
 EQUAL_WINDOW, EQUAL_BATCH = 4_096, 512
 COMPARES_ALL = {("celljoin", DuckDB): "2 K tuples/s at 100,000", ("celljoin", Polars): "0.13 M at 100,000"}
 

@@ -28,7 +28,7 @@ class JoinRates:
     workers: int | None = None
     chosen: str | None = None
     others: float | None = None
-    """Cores that other programs used meanwhile."""
+    """Cores that other programs used during the rounds."""
     more: dict[str, Any] = field(default_factory=dict)
 
     def figures(self) -> dict[str, Any]:
@@ -43,7 +43,7 @@ class JoinRates:
 
 
 def measure(contestant: JoinContestant, streams: Streams, batch: int, rounds: int, seconds: float) -> JoinRates:
-    """Fill, one round to warm up, and then as many as there is time for; first and last counts are checked."""
+    """Fill, run one round to warm up, then rounds until the time is over; the first and last counts are checked."""
     entry = JoinRates(contestant.name, streams.kind, streams.window, batch)
     contestant.fill(streams)
     rounds = min(rounds + 1, streams.rounds(batch))

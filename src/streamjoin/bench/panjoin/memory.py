@@ -36,7 +36,7 @@ def _report_memory(given: str) -> None:
     arguments = json.loads(given)
     kind, window, batch, seed = (arguments[name] for name in ("kind", "window", "batch", "seed"))
     small = Streams.make(kind, 2_000, 8_000, seed)
-    first = Joined(small, arguments["index"], 1, 1_000)  # so that kernels are loaded
+    first = Joined(small, arguments["index"], 1, 1_000)  # loads the kernels
     measure(first, small, 1_000, 3, 1.0)
     streams = Streams.make(kind, window, 2 * batch, seed)
     joined = Joined(streams, arguments["index"], 1, batch)
@@ -54,7 +54,7 @@ def _report_memory(given: str) -> None:
 
 
 def _resident() -> int | None:
-    """Bytes in memory, after unused ones were given back."""
+    """Resident bytes, after unused memory was returned to the system."""
     gc.collect()
     pa.default_memory_pool().release_unused()
     try:

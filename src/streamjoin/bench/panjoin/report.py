@@ -32,7 +32,7 @@ def system_table(kind: str, window: int, entries: list[JoinRates]) -> Table:
             f"{f['results_per_tuple']:.3g}", f"{f['cpu_per_wall']:.2f}", _others(entry), _times(f, "to_best_peer"),
             _times(f, "to_best_peer_overall"), _times(f, "to_scan"), _times(f, "to_one_worker"),
         )  # fmt: skip
-    table.caption = "cpu/wall: own CPU time per wall time; others: cores that other programs used meanwhile"
+    table.caption = "cpu/wall: own CPU time per wall time; others: cores that other programs used in that time"
     scans = [entry for entry in entries if entry.index == "scan"]
     if scans:
         table.caption += (

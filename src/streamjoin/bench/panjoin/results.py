@@ -36,7 +36,7 @@ class PanJoinSettings:
 
     @property
     def middle(self) -> int:
-        """The window for what is measured at one window only."""
+        """The window of experiments that use only one window."""
         return max((w for w in self.windows if w <= MIDDLE), default=min(self.windows))
 
 
@@ -55,7 +55,7 @@ class PanJoinResults:
         return self.systems + self.indexes + self.selectivity + self.skew
 
     def compare(self) -> None:
-        """Ratios to the best peer, to the scan, and of the most workers to one, of the same join and window."""
+        """Add ratios within the same join and window: to the best peer, to the scan, and to one worker."""
         for entry in self.systems + self.indexes:
             same = [e for e in self.systems if (e.kind, e.window) == (entry.kind, entry.window)]
             rivals = [e for e in same if e.index is None]

@@ -1,4 +1,4 @@
-"""What every peer is: two windows, a join of each batch with the other window, and rows that can be compared."""
+"""What every peer has: two windows, a join of each batch with the other window, and rows that can be compared."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..columns import Columns, Rows
 KINDS = ("equality", "band", "celljoin")
 NAMES: dict[Side, tuple[str, str]] = {"left": ("x", "y"), "right": ("a", "b")}
 LARGE = 300_000
-"""Windows of more tuples are kept and joined another way by some; between the two sizes that were measured."""
+"""Some peers store and join larger windows in another way; the limit lies between the two measured sizes."""
 
 
 class Peer(ABC):
-    """A join of two streams with count windows, fed with batches, which must not be changed afterwards."""
+    """A join of two streams with count windows. Batches must not be changed after they were passed in."""
 
     name: ClassVar[str]
 
@@ -40,7 +40,7 @@ class Peer(ABC):
     def step(self, left: Columns, right: Columns) -> int:
         """How many pairs the left batch has with the right window, and then the right batch with the left window.
 
-        Each batch enters its window, and the oldest tuples beyond the window's size leave it, once it was joined.
+        A batch is joined first. Then it enters its window, and the oldest tuples beyond the window's size leave.
         """
         self._results = []
         for side, columns in zip(SIDES, (left, right), strict=True):
@@ -59,7 +59,7 @@ class Peer(ABC):
         return columns
 
     def _last(self, columns: Columns) -> Columns:
-        """As much of it as a window holds."""
+        """The last rows, as many as a window holds."""
         first, second = self._checked(columns)
         return first[-self.window :], second[-self.window :]
 
@@ -78,6 +78,7 @@ class Peer(ABC):
 
 
 def package(name: str) -> Any:
+    """Import an optional package; ArgumentError if it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError:

@@ -1,4 +1,4 @@
-"""Bins: how a band becomes an equality."""
+"""Bins turn a band join into an equality join."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..columns import Columns
 
 
 class Bins:
-    """A number per stored tuple, and for each probing tuple the two (celljoin: up to four) numbers it may match.
+    """One bin per stored tuple, and for each probing tuple the bins it may match: up to two, for celljoin up to four.
 
     Bins are at least as wide as the whole band, so that a range meets no more than two of them.
     """
@@ -33,9 +33,7 @@ class Bins:
         if not self._square:
             bins = [low, high[copies[1]]]
         else:
-            real = np.float32(
-                self._width + 1 / 64
-            )  # a little more, as y - width and b + width may be rounded differently
+            real = np.float32(self._width + 1 / 64)  # slack: y - width and b + width may be rounded differently
             below, above = self._row(second - real), self._row(second + real)
             copies += [np.flatnonzero(below != above), np.flatnonzero((low != high) & (below != above))]
             cells = [self._cell(low, below), self._cell(high, below), self._cell(low, above), self._cell(high, above)]

@@ -16,7 +16,7 @@ CHUNK = 32_768
 
 
 class DuckDB(Peer):
-    """The condition as it stands, on Arrow tables as windows, or on tables of the database; Arrow out. All cores."""
+    """The plain condition. Windows are Arrow tables or tables of the database; results are Arrow. All cores."""
 
     name = "DuckDB"  # 6.6 and 4.3 (equality), 1.3 and 0.3 (band)
     _binned: ClassVar[bool] = False
@@ -51,7 +51,7 @@ class DuckDB(Peer):
     def _append(self, side: Side, batch: Columns) -> None:
         fresh = self._table(side, batch)
         if not self._own_tables:
-            parts = [fresh.slice(at, CHUNK) for at in range(0, len(fresh), CHUNK)]  # what is filled in, for the threads
+            parts = [fresh.slice(at, CHUNK) for at in range(0, len(fresh), CHUNK)]  # chunks for the threads
             window = pa.concat_tables([self._windows[side], *parts])
             self._windows[side] = window.slice(max(len(window) - self.window, 0))
             return
@@ -85,7 +85,7 @@ class DuckDB(Peer):
 
 
 class DuckDBBinned(DuckDB):
-    """A column of bins in the windows, joined on equality with the batch, whose tuples are repeated for each bin."""
+    """Windows have a column of bins. The batch has a copy of each tuple per bin, and is joined on equal bins."""
 
     name = "DuckDB, binned"  # 4.4 and 2.8 (band), 3.1 and 1.3 (celljoin)
     _binned = True

@@ -20,7 +20,7 @@ class _SortedWindow:
 
     def __init__(self, window: int, dtypes: tuple[Any, Any]) -> None:
         self._window = window
-        self._slack = window // 8  # drop expired words when there are so many: 4.4 against 3.6 each time (band, 1M)
+        self._slack = window // 8  # how many expired words may stay: 4.4, against 3.6 with none (band, 1M)
         self._mask = (1 << (window + self._slack).bit_length()) - 1
         self._columns = tuple(np.empty(self._mask + 1, dtype) for dtype in dtypes)
         self.words = np.empty(0, np.uint64)
@@ -58,9 +58,9 @@ def _argsort(keys: Array) -> Array:
 
 
 class NumPy(Peer):
-    """Both windows sorted, `searchsorted` for the ends of each range, `repeat` to expand them. One core.
+    """Both windows are sorted. `searchsorted` finds the ends of each range, `repeat` expands them. One core.
 
-    Sorted by key; for celljoin, by strips of x as wide as the band, and by y within them: two ranges per tuple.
+    The order is by key. For celljoin it is by strips of x as wide as the band, then by y: two ranges per tuple.
     """
 
     name = "NumPy"  # 7.5 and 4.3 (equality), 7.5 and 4.1 (band), 4.5 and 1.5 (celljoin)

@@ -71,7 +71,7 @@ class Polars(Peer):
 
 
 class PolarsBinned(Polars):
-    """A column of bins in the windows, joined on equality with the batch, whose tuples are repeated for each bin."""
+    """Windows have a column of bins. The batch has a copy of each tuple per bin, and is joined on equal bins."""
 
     name = "Polars, binned"  # 10.0 and 4.3 (band), 5.6 and 2.3 (celljoin)
     _binned = True

@@ -33,7 +33,7 @@ ScanContestant = Callable[[Columns], Pairs]
 
 
 def contestants(columns: dict[Side, Columns], cpp: CppBandJoin | None) -> Iterator[tuple[str, Side, ScanContestant]]:
-    """Every contestant with either side stored; its window is full."""
+    """Every contestant, with either side stored and its window full."""
     for stored in SIDES:
         coordinate = np.arange(len(columns[stored][0]))
 

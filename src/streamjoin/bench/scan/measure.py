@@ -65,7 +65,7 @@ def measure(
 
 
 def check_pairs(found: dict[tuple[str, Side], Pairs]) -> None:
-    """All contestants must agree; NumPy has seen the first probing tuples only."""
+    """All contestants must agree; NumPy saw the first probing tuples only."""
     for stored in SIDES:
         pairs = {name: as_set(found[name, side]) for name, side in found if side == stored}
         expected = pairs["SQL"]

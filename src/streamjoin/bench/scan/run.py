@@ -1,4 +1,4 @@
-"""The command."""
+"""`streamjoin bench scan`: measures, prints the tables, writes the figures."""
 
 from __future__ import annotations
 

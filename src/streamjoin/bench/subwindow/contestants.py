@@ -34,7 +34,7 @@ def _pack(keys, first, bits):  # type: ignore[no-untyped-def]
 
 @compiled
 def _unpack(packed, high, bits):  # type: ignore[no-untyped-def]
-    """Sorted words of low keys and their ranges' numbers, as the ends of ranges of words; `packed` is overwritten."""
+    """Turn sorted words (low key, number of the range) into ranges of words; `packed` is overwritten."""
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     ends = np.empty(len(packed), np.uint64)
     for i in range(len(packed)):
@@ -56,7 +56,7 @@ class SubwindowContestant(Protocol):
 
 
 class Indexed:
-    """One of the package's indexes, with what its callers do: words, sorting, outputs that are filled repeatedly."""
+    """One of the package's indexes, with the work of its callers: making words, sorting, emptying outputs."""
 
     def __init__(self, name: str, index: WordIndex, bits: int) -> None:
         self.name, self.index, self._bits = name, index, bits
@@ -83,7 +83,7 @@ def cpp_of(capacity: int) -> CppBiSort:
 
 
 class CppContestant:
-    """`CppBiSort`, which is one sorted array at any time."""
+    """BI-Sort in C++. It is always one sorted array, so `seal` does nothing."""
 
     name = CPP
 
@@ -103,7 +103,7 @@ class CppContestant:
 
 
 def make(name: str, size: int, partitions: int | None = None) -> SubwindowContestant:
-    """An empty subwindow; RuntimeError where the C++ one cannot be built. A RaP-Table has had a predecessor."""
+    """An empty subwindow; RuntimeError if C++ cannot be built. A RaP-Table gets its splitters from a predecessor."""
     bits = max(PLACE_BITS, place_bits_of(size))
     if name == CPP:
         return CppContestant(size)

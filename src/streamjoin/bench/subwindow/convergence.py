@@ -28,12 +28,12 @@ DISTRIBUTIONS: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "multimodal normal": _multimodal,
     "rank-size": _rank_size,
 }
-"""Keys in 32 bits; of the rank-size ones 99% lie in 1% of the range."""
+"""Keys of 32 bits. 99% of the rank-size keys lie in 1% of the range."""
 
 
 def convergence(size: int, partitions: Sequence[int], seed: int) -> list[dict[str, Any]]:
-    """The normalised mean absolute error of the partitions' sizes before and after each adjustment, fresh words each
-    time; `chance` is what even splitters leave for uniform words."""
+    """The normalised mean absolute error of the partitions' sizes before and after each adjustment, with new words each
+    time. `chance` is the error of even splitters with uniform words."""
     series = []
     for name, draw in DISTRIBUTIONS.items():
         for count in partitions:

@@ -13,7 +13,7 @@ from .trial import make_trial
 
 BATCH = 32_768
 MOST_REPEATS = 8
-"""Where few batches fit into a subwindow, the last rounds of several subwindows are measured."""
+"""If few batches fit into a subwindow, up to this many subwindows are measured."""
 SELECTIVITIES = (1, 16, 256, 4_096)
 PARTITIONS = (1_024, 4_096, 16_384, 65_536)
 
@@ -30,7 +30,7 @@ def measure_all(
     except RuntimeError as error:
         names.remove(CPP)
         results.left_out.append(f"{CPP}: {error}")
-    for name in names:  # so that kernels are compiled or loaded
+    for name in names:  # compiles or loads the kernels
         measure(make_trial(4_096, 512, 1, 2, seed), make(name, 4_096))
     for size in sizes:
         for batch in batches:

@@ -31,7 +31,7 @@ class Measured:
     insert_probe: Rates = field(default_factory=Rates)
     probe: Rates = field(default_factory=Rates)
     fill: float | None = None
-    """M tuples/s from empty to full and sealed; None if it was not filled with batches of this size."""
+    """M tuples/s from empty to full and sealed; None if larger batches filled it."""
     seal_ms: float | None = None
     partitions: int | None = None
 
@@ -50,7 +50,7 @@ class Measured:
 def measure(
     given: Trial, contestant: SubwindowContestant, partitions: int | None = None, earlier: Measured | None = None
 ) -> Measured:
-    """Fill, insert and probe until full, seal, probe; every count is checked. `earlier` rounds are gone on with."""
+    """Fill, insert and probe until full, seal, probe; every count is checked. New rounds are added to `earlier`."""
     result = earlier or Measured(contestant.name, given.size, given.batch, given.selectivity, partitions=partitions)
     spent, before = 0.0, result.insert.seconds
     for part in given.filling:
@@ -90,9 +90,9 @@ def measure(
 
 
 def measure_searchsorted(given: Trial, in_order: bool) -> Measured:
-    """np.searchsorted for both ends, which gives positions and no pairs; over the words that an index holds.
+    """np.searchsorted for both ends of each range, over the words that an index holds. It gives positions, not pairs.
 
-    `in_order`: the ranges are put in order first, which spares most cache misses in a large array.
+    `in_order`: the ranges are sorted first, which avoids most cache misses in a large array.
     """
     name = SEARCHED_SORTED if in_order else SEARCHED
     result = Measured(name, given.size, given.batch, given.selectivity)

@@ -80,7 +80,7 @@ def sweep_table(what: str, entries: list[Measured]) -> Table:
 
 
 def convergence_table(series: list[dict[str, Any]]) -> Table:
-    title = f"RaP-Table: normalised MAE of the partitions' sizes after so many adjustments, N = {series[0]['size']:,}"
+    title = f"RaP-Table: normalised MAE of the partitions' sizes by number of adjustments, N = {series[0]['size']:,}"
     table = titled(title, "distribution", "P", *map(str, range(ADJUSTMENTS + 1)), "by chance")
     for entry in series:
         errors = (f"{error:.3f}" for error in entry["errors"])

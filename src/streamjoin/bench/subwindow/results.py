@@ -33,7 +33,7 @@ class SubwindowResults:
     others: float | None = None
 
     def ratios(self) -> list[dict[str, Any]]:
-        """Per size and batch, round by round: ours to NumPy's probe, ours to C++'s insertion and probe."""
+        """Our rates over NumPy's probe and over C++'s insertion and probe, per size and batch."""
         found = []
         by_case = {(entry.contestant, entry.size, entry.batch): entry for entry in self.grid}
         for (name, size, batch), ours in by_case.items():
@@ -64,7 +64,7 @@ class SubwindowResults:
 
 
 def _ratio(ours: Rates, theirs: Rates) -> dict[str, float]:
-    """Of the medians, round by round, and of all rounds together."""
+    """The ratio of the medians, its extremes round by round, and the ratio over all rounds."""
     each = np.array(ours.rates) / np.resize(theirs.rates, len(ours.rates))
     whole = ours.overall / theirs.overall
     return {"median": ours.median / theirs.median, "min": float(min(each)), "max": float(max(each)), "overall": whole}

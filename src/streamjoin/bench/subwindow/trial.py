@@ -1,4 +1,4 @@
-"""One trial: what every contestant gets, and how many pairs there are."""
+"""One trial: the keys and ranges that every contestant gets, and how many pairs there are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...arrays import Array
 
 MOST_FILLS = 512
 CALL_TUPLES = 1_024
-"""A round of smaller batches has several of them, so that it can be timed."""
+"""A round has at least this many tuples, so that it can be timed; smaller batches share a round."""
 FULL_RANGE = 2**32
 
 
@@ -23,7 +23,7 @@ class KeyRanges:
 
 @dataclass
 class Trial:
-    """What every contestant gets: keys to fill with, and ranges for each round, with the pairs there are."""
+    """Keys to fill a subwindow with, and the ranges of each round with their number of pairs."""
 
     size: int
     batch: int
@@ -42,7 +42,7 @@ def uniform_keys(rng: np.random.Generator, count: int) -> Array:
 
 
 def key_ranges(rng: np.random.Generator, keys: Array, count: int, selectivity: int, size: int) -> KeyRanges:
-    """Fresh ranges in which, of `size` uniform keys, `selectivity` are on average; expected is over the sorted keys."""
+    """New ranges that hold `selectivity` of `size` uniform keys on average; `keys` are sorted and give the count."""
     width = max(selectivity * FULL_RANGE // size, 1)
     low = uniform_keys(rng, count).astype(np.int64) - width // 2
     high = np.minimum(low + width - 1, 2**31 - 1).astype(np.int32)

@@ -1,4 +1,10 @@
-"""Costs."""
+"""What the model of many cores (`lab.model`) needs to know, measured here, and the model beside the runs.
+
+Costs are measured with small windows, where nodes have little to compare. A node's busy time per small block is the
+cost of a message, and the rest of a small step is the driver's. The extra time of a large step is work per tuple: the
+nodes' while they are busy, and the driver's while they are not. Two nodes that send one message to and fro give the
+cost of a hop. No cost is fitted to the runs that the model is compared with.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +25,7 @@ COST_WINDOW, SMALL_BATCH, LARGE_BATCH, HOPS = 8_192, 4, 8_192, 5_000
 
 
 class _Relay:
-    """Sends the message back to the other node until it has gone to and fro often enough."""
+    """Sends the message back to the other node until it has made its hops."""
 
     def __init__(self, number: int) -> None:
         self.windows: dict[Any, Any] = {}
@@ -33,7 +39,7 @@ class _Relay:
 
 
 def hop_seconds() -> float:
-    """From one node's sending to the next node's receiving, with a message on its own."""
+    """Seconds from one node's send to the next node's receive, for a single message."""
     threads = Threads(2, CHAIN)
     threads.drive([_Relay(0), _Relay(1)])
     started = time.perf_counter()
@@ -46,13 +52,13 @@ def hop_seconds() -> float:
 
 
 class CostFeeds:
-    """Small windows, in steps of one small block of each side, and of several large ones."""
+    """Small windows, with steps of one small block of each side, and with steps of several large blocks."""
 
     def __init__(self, seed: int) -> None:
         self._small, self._large = (Feed("celljoin", COST_WINDOW, batch, seed) for batch in (SMALL_BATCH, LARGE_BATCH))
 
     def measure(self, algorithm: str, alone: float, together: float, hop: float, seconds: float) -> Costs:
-        """An algorithm's costs, with one worker; see above."""
+        """An algorithm's costs, with one worker, as the module describes."""
         small, large = (measure(feed, Setup(algorithm, 1), seconds) for feed in (self._small, self._large))
         step, steps = 2 * SMALL_BATCH / small.rate, 2 * LARGE_BATCH / large.rate
         scan = COST_WINDOW / alone  # of one tuple
@@ -71,7 +77,7 @@ class CostFeeds:
 
 
 def validated(points: list[Point], latencies: list[LatencyRun], known: dict[str, Costs]) -> list[dict[str, Any]]:
-    """What the model says of the runs that were made, beside what they gave."""
+    """The model's predictions beside the measured runs."""
     rows = []
     for point in points:
         machine = Machine(point.setup.algorithm, point.setup.workers, known[point.setup.algorithm])

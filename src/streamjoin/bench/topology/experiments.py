@@ -1,4 +1,4 @@
-"""The experiments, each into the results."""
+"""The experiments. Each adds its figures to the results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .streams import BATCH, Feed, Setup
 from .throughput import ALGORITHMS, LOW_LATENCY, bound, held_back, in_turns, measure, ratio
 
 INDEX_TIMES = 8
-"""The index is tried with windows that much larger, as the paper's are, and with larger batches."""
+"""The index is measured with windows this many times as large, like the paper's, and with larger batches."""
 LATENCY_BATCHES = {LOW_LATENCY: (64, 4), "handshake": (64,)}
 Say = Callable[[str], None]
 

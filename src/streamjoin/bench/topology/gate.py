@@ -16,7 +16,7 @@ GATE_BATCHES = (1, 256)
 
 
 def gate_throughput(sources: int, readers: int, batch: int, seconds: float) -> float:
-    """Tuples per second through a gate, each to all readers, with a thread for each source and each reader."""
+    """Tuples per second through a gate. Each source and each reader has a thread, and every reader gets all tuples."""
     gate, stop = Gate(sources, readers, GATE_CAPACITY), threading.Event()
     added, taken = [0] * sources, [0] * readers
 

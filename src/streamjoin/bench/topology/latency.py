@@ -1,4 +1,12 @@
-"""Latency."""
+"""Latency of both handshake joins (low-latency handshake join, Figs. 5 and 18 to 20).
+
+Tuples become due one by one at a fixed rate, half of the highest rate that was found just before. A batch is pushed
+when its last tuple is due. A result's latency is the time when `poll` returned it minus the time when the later of its
+two tuples was due. So the wait for a batch counts, and so does a generator that falls behind.
+
+A result counts if its later tuple was due after the windows were full, and early enough before the end that handshake
+join has found all pairs of that tuple. Without the pairs that are found last, the mean would be too low.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +27,17 @@ from ..workloads import CELLJOIN_SQL
 from .streams import BATCH, MICROSECONDS, STREAM_SCHEMAS, PacedStreams
 
 TRIES, FIRST_RATE = 3, 5_000.0
-"""How often the highest rate is corrected, and what is tried first: tuples per second of each stream."""
+"""How often the highest rate is corrected, and the first guess: tuples per second of each stream."""
 AWAKE = 0.002
-"""Seconds before a batch is due from which on the generator looks at the clock instead of sleeping, as one on a core of
-its own would."""
+"""The generator sleeps until this many seconds before a batch is due, and then polls the clock."""
 BINS = 40
-"""Points of a latency's course over time."""
+"""Points of the curve of latency over time."""
 _TIMES = ["ts", "ts_right"]
 
 
 @dataclass
 class LatencyRun:
-    """One configuration: `course` has (seconds, mean, maximum) of the results polled around that time."""
+    """One run: `course` has (seconds, mean latency, maximum latency) of the results polled around that time."""
 
     algorithm: str
     workers: int
@@ -42,7 +49,7 @@ class LatencyRun:
     seconds: dict[str, float] = field(default_factory=dict)
     batching: float = 0.0
     behind: float = 0.0
-    """By how many seconds the generator was late at most, once the windows were full."""
+    """The generator's largest delay in seconds, once the windows were full."""
     course: list[tuple[float, float, float]] = field(default_factory=list)
     model_mean: float = 0.0
     model_max: float = 0.0
@@ -63,9 +70,10 @@ def _open(algorithm: str, workers: int, windows: tuple[float, float]) -> WindowJ
 def highest_rate(
     algorithm: str, workers: int, windows: tuple[float, float], batch: int, seconds: float, seed: int
 ) -> float:
-    """Tuples per second of each stream that go through one batch at a time, with windows that are full at that rate:
-    comparing takes time in proportion to the rate's square, so each try is the geometric mean of the last one and of
-    what it allowed."""
+    """The highest rate, in tuples per second of each stream, with one batch per push and full windows.
+
+    The work grows with the square of the rate. So the next try is the geometric mean of the last try and of the rate
+    that it reached."""
     rate = FIRST_RATE
     for number in range(TRIES):
         fill = max(int(rate * max(windows)), batch)
@@ -88,7 +96,7 @@ def latency(
     algorithm: str, workers: int, windows: tuple[float, float], batch: int, seconds: float, seed: int,
     say: Callable[[str], None],
 ) -> LatencyRun:  # fmt: skip
-    """Run at half the highest rate until the windows have been full for so long."""
+    """Run at half the highest rate until the windows have been full for `seconds`."""
     name = f"latency, {algorithm}, windows {windows[0]:g} s and {windows[1]:g} s, batches of {batch}"
     say(f"{name}: the highest rate")
     highest = highest_rate(algorithm, workers, windows, batch, min(seconds, 1.0), seed)

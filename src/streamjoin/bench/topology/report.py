@@ -89,7 +89,7 @@ def _latency_table(runs: list[LatencyRun]) -> Table:
         )  # fmt: skip
     table.caption = (
         "batching: the mean wait for a batch to fill; behind: the generator's latest push; model: when tuples meet "
-        "on so many nodes, or on infinitely many (section 3.1)"
+        "on this number of nodes, or on infinitely many (section 3.1)"
     )
     return table
 

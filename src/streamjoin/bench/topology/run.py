@@ -1,4 +1,4 @@
-"""The command."""
+"""`streamjoin bench topology`: runs the chosen experiments, prints the tables, writes the figures."""
 
 from __future__ import annotations
 

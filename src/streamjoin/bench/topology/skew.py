@@ -1,4 +1,9 @@
-"""Skew."""
+"""How evenly ScaleJoin's threads share the work of several physical streams (ScaleJoin, Figs. 6 and 8).
+
+A `Gate` merges the physical streams of each side, and as many threads as in the paper join them. Time is the tuples'
+time, not the clock's. There may be more threads than cores, because comparisons are counted and not timed. Once the
+windows are full, each thread's share is computed for every slice of time.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +23,14 @@ from ..workloads import CELLJOIN_SQL, celljoin_tuples
 from .streams import MICROSECONDS, STREAM_SCHEMAS
 
 Rate = Callable[[Array], Array]
-"""Tuples per second at some times."""
+"""A stream's rate, in tuples per second, at the given times."""
 WINDOW_SECONDS, SPAN, SLICE = 5, 20, 1
-"""Seconds of the tuples' time: the windows, the whole, and a slice that the work is looked at in."""
+"""Seconds of the tuples' time: the windows, the whole run, and a slice."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Physical streams of each side, and the threads that the paper gave them."""
+    """The physical streams of each side, and the paper's number of threads."""
 
     name: str
     threads: int
@@ -43,7 +48,7 @@ def waves(rate: float, amplitude: float, period: float) -> Rate:
 
 
 def peaks(rate: float, every: float, times: float) -> Rate:
-    """For a tenth of the time so many times the rate."""
+    """Peaks of `times` the rate, for a tenth of every period."""
     return lambda t: np.where(t % every < every / 10, times * rate, rate)
 
 
@@ -73,9 +78,9 @@ class Skew:
     deviations: list[float] = field(default_factory=list)
     """The standard deviation in each slice."""
     differences: list[float] = field(default_factory=list)
-    """The most work less the least, in each slice."""
+    """The most work minus the least work, in each slice."""
     comparisons: list[int] = field(default_factory=list)
-    """Of each thread, altogether."""
+    """The total of each thread."""
 
     @property
     def deviation(self) -> float:
@@ -95,7 +100,7 @@ def _percent(amount: float, of: Any) -> float:
 
 
 def arrivals(rate: Rate) -> Array:
-    """When a physical stream's tuples come, in microseconds."""
+    """The arrival times of a physical stream's tuples, in microseconds."""
     grid = np.linspace(0, SPAN, 100 * SPAN + 1)
     arrived = np.concatenate([[0.0], np.cumsum(rate(grid[:-1]) / 100)])
     return (np.interp(np.arange(1, int(arrived[-1])), arrived, grid) * MICROSECONDS).astype(np.int64)
@@ -111,7 +116,7 @@ class Merged:
         self._added = [0] * len(rates)
 
     def until(self, end: int) -> Array:
-        """The timestamps of the tuples before this time that were not given yet, in order."""
+        """The timestamps, in order, of the tuples before `end` that were not returned yet."""
         for number, times in enumerate(self._sources):
             first, last = self._added[number], int(np.searchsorted(times, end))
             self._gate.add(number, times[first:last], np.arange(first, last))

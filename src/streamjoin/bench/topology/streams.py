@@ -22,7 +22,8 @@ STREAM_SCHEMAS = {side: CELLJOIN_SCHEMAS[side].append(pa.field("ts", pa.timestam
 
 @dataclass
 class Setup:
-    """One contestant: `timed` windows reach as many microseconds back as others do tuples, one tuple in each."""
+    """One contestant. `timed`: its windows are time windows, with one tuple per microsecond and as many microseconds as
+    the count windows have tuples."""
 
     algorithm: str
     workers: int
@@ -32,7 +33,7 @@ class Setup:
 
 
 class Feed:
-    """The same streams for every contestant, and how many results each round has."""
+    """The same streams for every contestant, and the number of results of each round."""
 
     def __init__(self, kind: str, window: int, batch: int, seed: int) -> None:
         self.window, self.batch = window, batch
@@ -49,7 +50,7 @@ class Feed:
         return WindowJoin(left, right, on=self._streams.sql, workers=setup.workers, **given)
 
     def _tables(self, start: int, stop: int, timed: bool) -> list[pa.Table]:
-        """Fresh arrays of both streams."""
+        """A part of both streams, in new arrays."""
         streams = self._streams
         tables = [
             pa.table(list(streams.part(columns, start, stop)), schema=streams.schemas[side])
@@ -61,7 +62,7 @@ class Feed:
         return tables
 
     def filled(self, opened: WindowJoin, timed: bool) -> int:
-        """Fill both windows; returns how many results there were."""
+        """Fill both windows; returns the number of results."""
         found = 0
         for start in range(0, self.window, self.batch):
             found += stepped(opened, self._tables(start, min(start + self.batch, self.window), timed))
@@ -73,7 +74,7 @@ class Feed:
             yield self._tables(start, start + self.batch, timed)
 
     def expected(self, timed: bool) -> list[int]:
-        """Results while the windows are filled, and of every round."""
+        """The number of results while the windows are filled, and of every round."""
         if timed not in self._expected:
             with self.open(Setup("three-step", 1, "bi-sort", timed=timed)) as opened:
                 filling = self.filled(opened, timed)
@@ -85,13 +86,14 @@ class Feed:
 
 
 def stepped(opened: WindowJoin, tables: list[pa.Table]) -> int:
+    """Push both tables; returns the number of results polled."""
     opened.push_left(tables[0])
     opened.push_right(tables[1])
     return int(opened.poll().num_rows)
 
 
 class PacedStreams:
-    """Both streams at one rate: a tuple's timestamp is when it is due."""
+    """Both streams at one rate. A tuple's timestamp is the time when it is due."""
 
     def __init__(self, rate: float, count: int, seed: int) -> None:
         rng = np.random.default_rng(seed)

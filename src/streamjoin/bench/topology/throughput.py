@@ -1,4 +1,13 @@
-"""Throughput."""
+"""Throughput of the topologies, with and without indexes (handshake join, Figs. 15 and 16; low-latency handshake join,
+Fig. 17 and Table 2).
+
+Windows are full before the first round. In a round, a batch of fresh tuples of each stream is pushed and all results
+are polled. Rates in comparisons count those that the join needs (tuples times window), not those that were made.
+
+The number of results is checked in every round against a three-step join with an index. NumPy checks that join, with
+count windows, in the first and the last round. Handshake join finds pairs late, and sorted results come late. For
+these, only the sum after the end of the streams is checked.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +29,10 @@ from ..workloads import CELLJOIN_SQL, celljoin_tuples
 from .streams import BATCH, MOST_ROUNDS, Feed, Setup, stepped
 
 LOW_LATENCY = "low-latency-handshake"
-ALGORITHMS = ("celljoin", "handshake", "low-latency-handshake", "splitjoin", "scalejoin")
+ALGORITHMS = ("celljoin", "handshake", LOW_LATENCY, "splitjoin", "scalejoin")
 LEAST_ROUNDS = 3
 FRESH = 64
-"""Batches that probe in the bound before the first comes again."""
+"""Different batches that the bound probes with, before it starts again with the first."""
 
 
 @dataclass
@@ -35,11 +44,11 @@ class Point:
     batch: int
     rates: Rates = field(default_factory=Rates)
     found: list[int] = field(default_factory=list)
-    """Results of each round, the first one to warm up."""
+    """Results of each round; the first round warms up."""
     busy: list[float] = field(default_factory=list)
-    """Seconds that all workers together were busy in each round."""
+    """Busy seconds of each round, summed over all workers."""
     made: int = 0
-    """Comparisons, those of tuples that are in no window included."""
+    """Comparisons, including those with tuples that have left the window."""
     others: float | None = None
     more: dict[str, float] = field(default_factory=dict)
 
@@ -82,7 +91,7 @@ class _Entrant:
         point.made += after["comparisons"] - before["comparisons"]
 
     def finish(self) -> None:
-        """AssertionError if results are missing or too many."""
+        """End the streams; AssertionError if the number of results is wrong."""
         point, setup = self.point, self.point.setup
         rest = int(self._opened.finish().num_rows)
         expected = self._feed.expected(setup.timed)[: 1 + len(point.found)]
@@ -94,8 +103,8 @@ class _Entrant:
 
 
 def in_turns(feed: Feed, setups: Sequence[Setup], seconds: float) -> list[Point]:
-    """Fill all, one round each to warm up, then rounds in turns until each has run for so long: a machine whose speed
-    changes treats all alike."""
+    """Fill all windows, run one round each to warm up, then rounds in turns until each has run for `seconds`. Taking
+    turns is fair if the machine's speed changes."""
     with ExitStack() as stack:
         runs = [_Entrant(feed, setup, stack.enter_context(feed.open(setup))) for setup in setups]
         gc.collect()
@@ -118,24 +127,24 @@ def measure(feed: Feed, setup: Setup, seconds: float) -> Point:
 
 
 def ratio(point: Point, other: Point) -> float:
-    """How fast one was beside another that ran in turns with it: the median over rounds."""
+    """The median ratio of the rates, round by round, of two contestants that ran in turns."""
     return float(np.median(np.array(point.rates.rates) / np.array(other.rates.rates)))
 
 
 def _busy(metrics: dict[str, Any]) -> float:
-    """Seconds that all workers have worked."""
+    """Busy seconds so far, summed over all workers."""
     return sum(worker.get("busy_s", 0.0) for worker in metrics["workers"])
 
 
 def held_back(sorted_: Point, unsorted: Point) -> int:
-    """The largest number of results that one had given after a round and the other had not."""
+    """The largest number of results, after any round, that the unsorted join had given and the sorted one had not."""
     rounds = min(len(sorted_.found), len(unsorted.found))
     return max(0, int(np.max(np.cumsum(unsorted.found[:rounds]) - np.cumsum(sorted_.found[:rounds]))))
 
 
 def bound(window: int, threads: int, seconds: float, seed: int) -> float:
-    """Comparisons per second of so many threads that have a share of both windows each and scan at once, with fresh
-    tuples and with nothing to tell each other."""
+    """The upper bound: comparisons per second of threads that scan their shares of both windows all at once and do not
+    communicate."""
     share = max(window // threads, 1)
     ready = threading.Barrier(threads)
     rates = [0.0] * threads

@@ -142,8 +142,8 @@ class ExternalMemory(wiring.Component):
 
     Invariant: an access happens in the cycle in which its request is granted, and what was written in an earlier cycle
     is seen. The answer to a read arrives `latency` cycles later. Ports that ask take turns: the one behind the last
-    that was served comes first. With `stalls`, each port is moreover shut in so many sixteenths of all cycles, at
-    random. The host's access is beside all this: it costs no bandwidth, and what it reads comes one cycle later.
+    that was served comes first. With `stalls`, each port is also shut at random, in that many sixteenths of all
+    cycles. The host's access is beside all this: it costs no bandwidth, and what it reads comes one cycle later.
 
     The counters say how many words were read and written, in how many cycles all of the bandwidth was used, and how
     often a port had to wait (`refused`: ports times cycles).

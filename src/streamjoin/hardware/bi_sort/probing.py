@@ -9,7 +9,7 @@ partition that bounds of both kinds fall into is read once. The batch is cut int
 become free, which divides the work by the partitions there are to probe (section III-G3).
 
 Invariant: the target partition of a bound is the last one whose first tuple is smaller than the bound, or the first
-one. So the answer lies within it or right behind it. Partitions that are nobody's target are not read.
+one. So the answer lies within it or right behind it. Only target partitions are read.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class Partitioner(wiring.Component):
 
     Invariant: `low` is the first partition, or begins with a tuple smaller than the bound. Going forward, steps double
     as long as that holds for the partition they lead to; then they halve, and the target is less than a step away. The
-    next bound goes on from the target of the last. The sample at low + step is at hand when both are in the registers.
+    search for the next bound starts at the target of the last. The sample at low + step is at hand when both are in the
+    registers.
     """
 
     def __init__(self, shape: BiSortShape) -> None:

@@ -7,8 +7,8 @@
     windows      windows in block RAM instead of shift registers
     bi-sort      PanJoin's BI-Sort worker against its memory's bandwidth
 
-How each is measured stands in its module. Nothing here depends on the machine: figures are cells, clocks and the timing
-of a chip. What the tools made is kept, so a second run takes seconds, but for the simulations.
+Each module says how it measures. No figure depends on the machine: they are cells, clocks and the timing of a chip. The
+outputs of the tools are kept, so a second run only repeats the simulations.
 """
 
 from __future__ import annotations

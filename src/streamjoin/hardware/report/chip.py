@@ -1,11 +1,11 @@
 """What the handshake join takes on a chip, over the number of cores (FPGA paper, Figures 10 and 11; handshake join
 paper, Figure 18): segments of 8 tuples, keys and payloads of 32 bits.
 
-Resources are those of a Xilinx 7 series chip, whose LUTs and flip-flops are those of the papers' Virtex-6. A slice of
-either has 4 LUTs and 8 flip-flops, so `slices`, the larger of LUT / 4 and FF / 8, is the fewest into which a placer
-could pack the circuit; the paper counts the slices of which anything is used, which are more. Frequencies are those of
-a Lattice ECP5, a slower and cheaper family for which there is an open place and route: their course over the number of
-cores and the place of the slowest path can be compared with the papers', the absolute value cannot.
+Resources are those of a Xilinx 7 series chip, which has the same LUTs and flip-flops as the papers' Virtex-6. A slice
+of either has 4 LUTs and 8 flip-flops. So `slices`, the larger of LUT / 4 and FF / 8, is the fewest slices that a placer
+could use. The paper counts slices that are used at all, which are more. Frequencies are those of a Lattice ECP5, a
+slower and cheaper family with an open place and route. Their trend over the number of cores and the place of the
+slowest path can be compared with the papers; the absolute values cannot.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .common import Entries, Experiment, fitted, papers_join
 SEGMENT = 8
 CORES = (2, 4, 8, 16, 32, 64)
 TIMED_CORES = (2, 4, 8)
-"""An ECP5 holds 32 at most; with 8, each seed takes minutes already."""
+"""An ECP5 holds at most 32; with 8, each seed already takes minutes."""
 QUICK_CORES, QUICK_TIMED = (2, 4), (2,)
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 VIRTEX6 = {"lut": 150_720, "ff": 301_440, "slices": 37_680}

@@ -4,9 +4,9 @@ the memory bandwidth" (section V-B, 8 of each).
 
 The bound of a command is the fewest clocks in which the memory could have moved the words that it moved, of which it
 moves `BANDWIDTH` per clock; `of_bound` is the bound over the clocks taken, so 1.0 is a memory that never waits. A
-merger reads and writes a tuple per clock at best, so 4 mergers could use 8 words per clock. The batch that is counted
-goes into a subwindow that is half full, which is then probed for a band of keys. The tuples in the end and the places
-found are checked against NumPy.
+merger reads and writes a tuple per clock at best, so 4 mergers could use 8 words per clock. The measured batch
+goes into a half-full subwindow, which is then probed for a band of keys. The final tuples and the places found are
+checked against NumPy.
 """
 
 from __future__ import annotations

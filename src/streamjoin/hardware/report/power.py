@@ -1,20 +1,20 @@
-"""A stand-in for the power figures of the handshake join paper (section 6.5, Tables 1 and 2): two windows of 100 tuples
-on 1, 2, 5 and 10 cores, all with the same throughput, so with a clock that is slower the more cores there are.
+"""A proxy for the power figures of the handshake join paper (section 6.5, Tables 1 and 2): two windows of 100 tuples on
+1, 2, 5 and 10 cores. All have the same throughput, so more cores have a slower clock.
 
-Milliwatts cannot be had without the chip. What dynamic and static power depend on can be counted:
+Milliwatts need the chip. The quantities that dynamic and static power depend on can be counted:
 
     clocks per tuple      the papers' clock rate over 500,000 tuples/s: 100, 50, 20, 10
     toggles per tuple     bits of flip-flops and of the queues' memory that change, summed over those clocks, from the
-                          compiled simulator; what switches between flip-flops is not counted
+                          compiled simulator; logic between flip-flops is not counted
     FF * clocks           how often the clock reaches a flip-flop per tuple, whether it changes or not
     LUT                   the area, which leakage is weighted with (Kuon and Rose)
 
-These are not milliwatts and not in a known ratio to each other: a chip's dynamic power has a share of the third figure
-(its clock tree) and one of the second. To see where a sum with the area is smallest, each of the two is set to the 100
-mW, and the LUTs to the 68 mW, that Table 2 has for one core.
+These are not milliwatts, and their ratio is not known: a chip's dynamic power has a share of the third figure (the
+clock tree) and a share of the second. To find the smallest sum with the area, one core's figures are scaled to Table 2:
+each of the two to 100 mW, and the LUTs to 68 mW.
 
-Windows are filled first; the tuples that are counted come behind. Keys are one of as many random 32-bit numbers as the
-window is long, so a tuple matches one of the other window on average, and payloads are random too.
+Windows are filled before the counted tuples come. Keys are drawn from as many random 32-bit numbers as the window has
+tuples, so a tuple has one match on average. Payloads are random too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .common import Entries, Experiment, alternating, packed, papers_join
 WINDOW, QUICK_WINDOW = 100, 20
 CORES, QUICK_CORES = (1, 2, 5, 10), (1, 2)
 TUPLES, QUICK_TUPLES = 400, 40
-"""Of both streams, behind as many as fill the windows."""
+"""Of both streams, after those that fill the windows."""
 PAPER = {  # cores: clock in MHz, dynamic mW, static mW by area, share of the LUTs of an XC6VLX760T
     1: (50, 100, 68, 0.0154), 2: (25, 64, 69, 0.0159), 5: (10, 62, 88, 0.0201), 10: (5, 68, 120, 0.0278),
 }  # fmt: skip
@@ -85,7 +85,7 @@ class Probed(Compiled):
                     views[address] = np.ctypeslib.as_array((ctypes.c_uint32 * words).from_address(address))
                     bits += known.width if is_register else 0
 
-        # CXXRTL's own function, which hands every object of the circuit to a callback
+        # CXXRTL's own function; it calls back with every object of the circuit
         library: Any = self._library
         handle = ctypes.c_void_p.from_address(self._handle.value or 0)
         library.cxxrtl_enum(handle, None, _Callback(add))

@@ -5,10 +5,10 @@ Match rate (section V-A says no more than "generated according to a match rate",
 a share m of each stream's tuples carries one common key, and each of the others a key that occurs once; all are
 shuffled. So two tuples match with probability m * m, none do at 0%, and all at 100%.
 
-As in section V-A, both buffers are emptied into the circuit as fast as it takes them (an interrupted circuit takes
-nothing; nothing is dropped), and no bubbles follow. Pairs that would only meet behind the last tuple are therefore not
-found, neither here nor in the paper. Input throughput is tuples of both streams over the clocks until the last was
-taken, output throughput is results over the clocks until the last has left, both at 100 MHz.
+As in section V-A, the circuit takes tuples from both buffers as fast as it can, nothing is dropped, and no bubbles
+follow. Pairs that would meet only after the last tuple are therefore not found, neither here nor in the paper.
+Input throughput is tuples of both streams over the clocks until the last was taken. Output throughput is results over
+the clocks until the last has left. Both are given at 100 MHz.
 
 The nested-loop join of Terada et al. compares a tuple with the other stream's window one tuple per clock. It has at
 most one result per clock, so results never hold it up, and the match rate makes no difference. With windows of W tuples
@@ -17,7 +17,7 @@ and N tuples of each stream, it needs the sum over all tuples of the other windo
     clocks = N * N                        for N <= W      (f * 2 N / clocks = 2 f / N tuples/s)
     clocks = W * W + 2 W * (N - W)        for N > W       (towards f / W for long streams)
 
-Results are checked: pair by pair, those that the circuit must have found by then are the ones that it gave.
+Results are checked pair by pair: the circuit must give exactly the pairs that have met by then.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from .common import Entries, Experiment, alternating, packed, papers_join
 SEGMENTS, QUICK_SEGMENTS = (1024, 2048, 4096), (64,)
 LANES, QUICK_LANES = (1, 2, 4, 8), (1, 4)
 REGISTERS, QUICK_REGISTERS = (64, 128), (16,)
-"""Segments as shift registers: two that can be built, to see what a stored tuple costs."""
+"""Segments in shift registers: two sizes, to show what a stored tuple costs."""
 TUPLES = 16
 """Of each stream."""
 
