@@ -39,6 +39,17 @@ def rng(request: pytest.FixtureRequest) -> random.Random:
     return random.Random(f"{seed} {request.node.name}")
 
 
+@pytest.fixture
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker merges, splits and indexes already what is very small."""
+    monkeypatch.setattr("streamjoin.spark.side_segments.SMALL", 8)
+    monkeypatch.setattr("streamjoin.spark.router.ENOUGH", 1)
+    monkeypatch.setattr("streamjoin.spark.router.UNEVEN", 1.01)
+    monkeypatch.setattr("streamjoin.spark.router.BETTER", 1.0)
+    monkeypatch.setattr("streamjoin.store.ordered.TAIL", 4)
+    monkeypatch.setattr("streamjoin.store.index_choice.FEW_COMPARISONS", 16)
+
+
 @pytest.fixture(scope="session")
 def broker(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     directory: Path = tmp_path_factory.mktemp("kafka")

@@ -7,8 +7,10 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+import streamjoin as sj
 from streamjoin.arrow.tables import result_schema
 from streamjoin.engine.options import check_options
 from streamjoin.predicate import plan_for
@@ -20,6 +22,39 @@ from streamjoin.spark.range_keys import range_key
 from streamjoin.spark.router import Router
 from streamjoin.spark.spec import JoinSpec
 from streamjoin.spark.worker import Worker
+
+PREDICATES = {
+    "l.k = r.k": ("broadcast", "hash"),
+    "l.k = r.k AND l.v BETWEEN r.v - 20 AND r.v + 20": ("broadcast", "hash"),
+    "l.v BETWEEN r.v - 3 AND r.v + 3": ("broadcast", "range", "range"),
+    "l.v < r.v AND l.name <> r.name": ("broadcast", "range"),
+    "l.v BETWEEN r.v AND r.v + 4 OR l.v BETWEEN r.k - 1 AND r.v - 50": ("broadcast", "range"),
+    "l.name = r.name": ("broadcast", "hash"),
+    "TRUE": ("broadcast",),
+}
+WINDOWS = [
+    (sj.TimeWindow(30), sj.TimeWindow(30)),
+    (sj.TimeWindow(5), sj.TimeWindow(60)),
+    (20, 20),
+    (3, sj.TimeWindow(25)),
+    (sj.TimeWindow(1), 7),
+]
+
+
+def stream(rng: random.Random, rows: int, disorder: int, step: int = 4) -> pa.Table:
+    """Rows whose timestamps are all different, at most `disorder` behind the furthest before them."""
+    times = np.cumsum([rng.randrange(1, step) for _ in range(rows)], dtype=np.int64)
+    order = np.argsort(times + np.array([rng.randrange(disorder + 1) for _ in range(rows)], np.int64), kind="stable")
+    texts = ["a", "b", "", "a name that is longer than seven bytes", "another one that is so", None]
+    return pa.table(
+        {
+            "ts": times[order] if rows else pa.array([], pa.int64()),
+            "k": pa.array([rng.choice([None, 0, 1, 2, 3, 2**31 - 1]) for _ in range(rows)], pa.int32()),
+            "v": pa.array([rng.choice([float("nan"), rng.randrange(200)]) for _ in range(rows)], pa.float64()),
+            "name": pa.array([rng.choice(texts) for _ in range(rows)], pa.string()),
+            "tags": pa.array([[rng.randrange(3)] * rng.randrange(3) for _ in range(rows)], pa.list_(pa.int16())),
+        }
+    )
 
 
 class Dictionary(dict):

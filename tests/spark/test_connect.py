@@ -16,6 +16,7 @@ import streamjoin as sj
 from streamjoin.spark.session import CHANGELOG, PROVIDER, ROCKSDB, SHUFFLE
 from streamjoin.testing import trades_and_quotes
 
+pytestmark = pytest.mark.spark
 ON = "l.symbol = r.symbol AND l.price BETWEEN r.bid - 0.01 AND r.ask + 0.01"
 SETTINGS = {PROVIDER: ROCKSDB, CHANGELOG: "true", SHUFFLE: "2", "spark.ui.enabled": "false"}
 PROGRAM = """

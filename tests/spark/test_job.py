@@ -1,4 +1,4 @@
-"""`streamjoin run`: files in, files out, exactly once; what is wrong with a job file, and where; a clean stop."""
+"""`streamjoin run`: files in, files out, exactly once; a failure and a clean stop; what Spark and the join refuse."""
 
 from __future__ import annotations
 
@@ -16,47 +16,32 @@ from pyarrow import parquet
 from rich.console import Console
 
 import streamjoin as sj
-from streamjoin.cli import main
 from streamjoin.errors import ArgumentError
 from streamjoin.spark import ConsoleListener, Progress
-from streamjoin.spark.connectors import kafka_package
 from streamjoin.spark.job import start
 from streamjoin.spark.jobfile import Job
 from streamjoin.spark.watch import Screen, watch
 from streamjoin.testing import assert_same_rows, trades_and_quotes
 
+from .job_files import JOIN, ROOT, RUN, job_file, replaced, temporary
 from .pipeline import TORTURE
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "spark-jobs.md").read_text()
-FILES_JOB, KAFKA_JOB = (block for block in re.findall(r"^```toml\n(.*?)^```$", PAGE, re.M | re.S) if "[left]" in block)
+pytestmark = pytest.mark.spark
 GENERATED_JOB = ROOT / "examples" / "trades-and-quotes.toml"
-RUN = [sys.executable, "-m", "streamjoin", "run"]
-JOIN = {
-    "on": "l.symbol = r.symbol AND l.price BETWEEN r.bid - 0.01 AND r.ask + 0.01",
-    "window": ("2 seconds", "5 seconds"),
-    "time": "ts",
-}
+TWO_RUNS = """
+import sys
+from streamjoin.cli import main
+
+assert main(["run", sys.argv[1], "--once"]) == 2
+sys.exit(main(["run", sys.argv[2]]))
+"""
+"""Both runs share a JVM: the first must fail, the second goes on until it is stopped."""
 ROWS, FILES = 2_000, 4
-
-
-def job_file(directory: Path, text: str = FILES_JOB) -> Path:
-    file = directory / "job.toml"
-    file.write_text(text)
-    return file
-
-
-def run_job(file: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, its temporary files beside the job."""
-    environment = {**os.environ, "TMPDIR": str(file.parent)}
-    return subprocess.run(
-        [*RUN, str(file), *options], capture_output=True, text=True, timeout=300, check=False, env=environment
-    )
 
 
 def write_files(directory: Path, table: pa.Table, numbers: range) -> None:
     """Some of the table's `FILES` parts, each in a file that is younger than the one before."""
-    directory.mkdir(exist_ok=True)
+    directory.mkdir(exist_ok=True, parents=True)
     size = table.num_rows // FILES
     for number in numbers:
         file = directory / f"{number}.parquet"
@@ -64,39 +49,95 @@ def write_files(directory: Path, table: pa.Table, numbers: range) -> None:
         os.utime(file, (1_700_000_000 + number,) * 2)
 
 
-def test_files_to_files_exactly_once(tmp_path: Path, spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_a_clean_stop_and_files_joined_exactly_once(
+    tmp_path: Path, spark: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A job fails over data that break their schema. Another is stopped after its first batch, and goes on later."""
     trades, quotes = trades_and_quotes(ROWS)
     expected = sj.join(trades, quotes, **JOIN)
     assert expected.num_rows > 1_000
-    file = job_file(tmp_path)
+    broken = tmp_path / "broken"
+    write_files(broken / "trades", trades.set_column(0, "ts", pa.nulls(ROWS, pa.timestamp("us"))), range(1))
+    write_files(broken / "quotes", quotes, range(1))
     half = FILES // 2
     for table, name in ((trades, "trades"), (quotes, "quotes")):
         write_files(tmp_path / name, table, range(half))
+    file = job_file(tmp_path)
 
-    done = run_job(file, "--once")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert re.search(r"^batch 0: 2,000 in \(.*\), [\d,]+ out .*, 0 late; windows ", done.stdout, re.M)
-    assert done.stdout.splitlines()[-1].startswith("done: 1 batch, 2,000 rows in, ")
-    assert not list(tmp_path.glob("streamjoin-*.log"))
+    command = [sys.executable, "-c", TWO_RUNS, str(job_file(broken)), str(file)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=temporary(tmp_path)
+    ) as process:
+        failed, joined, stopped = stopped_after_a_batch(process, signal.SIGINT)
+        assert process.returncode == 130
+        assert process.stderr is not None
+        told = process.stderr.read()
+    assert failed[-1] == "failed: 0 batches, 0 rows in, 0 out, 0 late"
+    says = re.fullmatch(r"streamjoin: (.*): the query failed: the left stream: (.*) \(Spark's log: (.*)\)\n", told)
+    assert says
+    assert says[1] == str(broken / "job.toml")
+    assert "ts" in says[2]
+    assert "Traceback" in Path(says[3]).read_text()
+    assert list(tmp_path.glob("streamjoin-*.log")) == [Path(says[3])]  # the run that was stopped leaves none
+    assert re.search(r"^batch 0: 2,000 in \(.*\), [\d,]+ out .*, 0 late; windows ", joined)
+    first = int(re.search(r"stopped: 1 batch, 2,000 rows in, ([\d,]+) out", stopped)[1].replace(",", ""))
 
     for table, name in ((trades, "trades"), (quotes, "quotes")):
         write_files(tmp_path / name, table, range(half, FILES))
     listener = ConsoleListener()
     spark.streams.addListener(listener)
-    query = start(Job(file), spark, once=True)
-    query.awaitTermination()
+    with watch(spark, Screen(Console(quiet=True), "job"), None) as until_the_end:
+        query = start(Job(file), spark, once=True)
+        assert until_the_end(query) is None
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     spark.streams.removeListener(listener)
     assert_same_rows(spark.read.parquet(str(tmp_path / "joined")).toArrow(), expected)
 
     figures = [one for one in map(Progress.of, query.recentProgress) if one is not None]
     assert sum(one.left_in for one in figures) == sum(one.right_in for one in figures) == ROWS // 2
-    first = int(re.search(r"rows in, ([\d,]+) out", done.stdout)[1].replace(",", ""))
     assert first + sum(one.out for one in figures) == expected.num_rows
     last = figures[-1]
     assert last.left_window == sum(worker.left_window for worker in last.workers) > 0
     assert last.skew >= 1
     assert capsys.readouterr().out.splitlines() == [one.line() for one in figures]
+
+
+def stopped_after_a_batch(process: subprocess.Popen[str], number: int) -> tuple[list[str], str, str]:
+    """The lines that a process prints before its first batch, that batch's, and the last one after a signal then."""
+    assert process.stdout is not None
+    before: list[str] = []
+    for line in process.stdout:
+        if line.startswith("batch 0: "):
+            break
+        before.append(line.rstrip("\n"))
+    else:
+        pytest.fail(f"there is no batch: {before} {process.stderr and process.stderr.read()}")
+    process.send_signal(number)
+    *_, last = process.stdout.readlines()
+    process.wait(60)
+    before = before[: 1 + max((k for k, one in enumerate(before) if one.startswith("failed: ")), default=0)]
+    return before, line, last
+
+
+@pytest.mark.usefixtures("java")
+@pytest.mark.skipif(not TORTURE, reason="the long version stops generators with either signal")
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_stop_it_cleanly(number: int, status: int) -> None:
+    with subprocess.Popen(
+        [*RUN, str(GENERATED_JOB)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:  # fmt: skip
+        assert stopped_after_a_batch(process, number)[-1].startswith("stopped: ")
+        assert process.returncode == status
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def test_for_some_time(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with watch(spark, Screen(Console(), "job"), seconds=0.01) as until_the_end:
+        query = start(Job(GENERATED_JOB), spark)
+        assert until_the_end(query) is None
+    assert not query.isActive
+    assert capsys.readouterr().out.splitlines()[-1].startswith("stopped: ")
 
 
 def test_other_formats(tmp_path: Path, spark: Any) -> None:
@@ -134,59 +175,6 @@ def test_other_formats(tmp_path: Path, spark: Any) -> None:
         assert_same_rows(reader.format(kind).load(str(tmp_path / f"joined-{kind}")).toArrow(), expected)
 
 
-def replaced(old: str, new: str) -> str:
-    assert old in FILES_JOB
-    return FILES_JOB.replace(old, new, 1)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (replaced("[join]", "[join"), "line 13, column 6: Expected ']' at the end of a table declaration"),
-        (
-            replaced("[sink]", "[sinc]"),
-            "line 18: [sinc] there is no such table (did you mean 'sink'?); choose from left",
-        ),
-        (replaced("[sink]", "[[sink]]"), "line 18: [sink] this is a table: write [sink]"),
-        (FILES_JOB[: FILES_JOB.index("[sink]")], "job.toml: the table [sink] is missing"),
-        (replaced("window", "windows"), "line 15: [join] windows: there is no such key here (did you mean 'window'?)"),
-        (replaced('time = "ts"', ""), "line 13: [join] time is missing"),
-        (replaced('path = "quotes"', "path = 5"), "line 9: [right] path: 5 is not valid; give a text in quotes"),
-        (replaced("trigger = 2", "trigger = 0"), "line 5: [left] max_files_per_trigger: 0 is not valid; give a whole"),
-        (replaced('format = "parquet"', 'format = "parket"'), "line 2: [left] format: 'parket' is not valid (did you"),
-        (replaced('format = "parquet"', ""), "line 1: [left] format is missing; choose from kafka, parquet"),
-        (replaced('"checkpoints/joined"', '""'), "line 21: [sink] checkpoint: '' is not valid"),
-        (replaced("checkpoint =", "#"), "line 18: [sink] a parquet sink needs a checkpoint"),
-        (
-            FILES_JOB + '[spark]\nmastr = "x"',
-            "line 23: [spark] mastr: there is no such key here (did you mean 'master'?)",
-        ),
-        (FILES_JOB + "[spark]\nspark.a.b = [1]", "line 23: [spark] spark.a.b: [1] is not valid; give a text in quotes"),
-        (FILES_JOB + '[trigger]\nevery = "soon"', "line 23: [trigger] every: got 'soon' "),
-    ],
-)
-def test_wrong_files_name_the_line(
-    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:  # fmt: skip
-    file = job_file(tmp_path, text)
-    assert main(["run", str(file), "--once"]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith(f"streamjoin: {file}")
-    assert message in error
-    assert error.count("\n") == 1
-
-
-def test_no_such_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", str(tmp_path / "none.toml")]) == 2
-    assert capsys.readouterr().err == f"streamjoin: {tmp_path / 'none.toml'}: there is no such job file\n"
-    (tmp_path / "latin.toml").write_bytes(b"# \xe9")
-    assert main(["run", str(tmp_path / "latin.toml")]) == 2
-    assert "the job file cannot be read: 'utf-8'" in capsys.readouterr().err
-    with pytest.raises(SystemExit) as exit_:
-        main(["run", "job.toml", "--for", "60"])
-    assert exit_.value.code == 2
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -208,81 +196,3 @@ def test_what_spark_and_the_join_refuse(text: str, message: str, tmp_path: Path,
         start(Job(job_file(tmp_path, text)), spark)
     assert f"job.toml, {message}" in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_data_that_breaks_its_schema(tmp_path: Path, java: None) -> None:
-    """The query's failure is one line that says why, and names the file with all that Spark said."""
-    trades, quotes = trades_and_quotes(8)
-    write_files(tmp_path / "trades", trades.set_column(0, "ts", pa.nulls(8, pa.timestamp("us"))), range(1))
-    write_files(tmp_path / "quotes", quotes, range(1))
-    file = job_file(tmp_path)
-    done = run_job(file, "--once")
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    told = re.fullmatch(
-        r"streamjoin: (.*): the query failed: the left stream: (.*) \(Spark's log: (.*)\)\n", done.stderr
-    )
-    assert told
-    assert told[1] == str(file)
-    assert "ts" in told[2]
-    assert "Traceback" in Path(told[3]).read_text()
-    assert done.stdout.splitlines()[-1] == "failed: 0 batches, 0 rows in, 0 out, 0 late"
-
-
-SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
-
-
-@pytest.mark.parametrize(("number", "status"), SIGNALS if TORTURE else SIGNALS[:1])
-def test_signals_stop_it_cleanly(number: int, status: int, java: None) -> None:
-    with subprocess.Popen(
-        [*RUN, str(GENERATED_JOB)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:  # fmt: skip
-        assert process.stdout is not None
-        assert process.stderr is not None
-        for line in process.stdout:
-            if line.startswith("batch 0: "):
-                break
-        process.send_signal(number)
-        lines = process.stdout.readlines()
-        assert process.wait(60) == status
-        assert lines[-1].startswith("stopped: ")
-        assert process.stderr.read() == ""
-
-
-def test_for_some_time(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    with watch(spark, Screen(Console(), "job"), seconds=0.01) as until_the_end:
-        query = start(Job(GENERATED_JOB), spark)
-        assert until_the_end(query) is None
-    assert not query.isActive
-    assert capsys.readouterr().out.splitlines()[-1].startswith("stopped: ")
-
-
-@pytest.mark.parametrize(
-    ("before", "environment", "message"),
-    [
-        ("sys.modules['pyspark'] = None", {}, "streamjoin.spark needs PySpark 4.1 or newer: pip install"),
-        ("", {"PATH": "", "JAVA_HOME": ""}, "Spark needs Java 17 or newer, and there is no java on the PATH"),
-    ],
-)
-def test_what_must_be_installed(before: str, environment: dict[str, str], message: str, tmp_path: Path) -> None:
-    file = job_file(tmp_path)
-    program = (
-        f"import sys; {before}\nfrom streamjoin.cli import main\nsys.exit(main(['run', {str(file)!r}, '--quiet']))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **environment},
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"streamjoin: {message}")
-    assert done.stderr.count("\n") == 1
-
-
-def test_connector_package() -> None:
-    from pyspark import __version__ as version
-
-    mine = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"
-    assert kafka_package({}) == {"spark.jars.packages": mine}
-    assert kafka_package({"spark.jars.packages": "a:b:1"}) == {"spark.jars.packages": f"a:b:1,{mine}"}
-    assert kafka_package({"spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1"}) == {}
-    assert kafka_package({"spark.jars": "/jars/spark-sql-kafka-0-10_2.13-4.1.1.jar"}) == {}

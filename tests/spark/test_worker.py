@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 import random
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pytest
@@ -16,62 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamjoin as sj
-from streamjoin.spark.messages import ChunkMessage
-from streamjoin.spark.pack import Pack
-from streamjoin.spark.router import Router
 from streamjoin.spark.segments import Cache
 from streamjoin.testing import assert_same_rows
 
-from .simulated import Simulated, cut, dealt, make_spec
-
-PREDICATES = {
-    "l.k = r.k": ("broadcast", "hash"),
-    "l.k = r.k AND l.v BETWEEN r.v - 20 AND r.v + 20": ("broadcast", "hash"),
-    "l.v BETWEEN r.v - 3 AND r.v + 3": ("broadcast", "range", "range"),
-    "l.v < r.v AND l.name <> r.name": ("broadcast", "range"),
-    "l.v BETWEEN r.v AND r.v + 4 OR l.v BETWEEN r.k - 1 AND r.v - 50": ("broadcast", "range"),
-    "l.name = r.name": ("broadcast", "hash"),
-    "TRUE": ("broadcast",),
-}
-WINDOWS = [
-    (sj.TimeWindow(30), sj.TimeWindow(30)),
-    (sj.TimeWindow(5), sj.TimeWindow(60)),
-    (20, 20),
-    (3, sj.TimeWindow(25)),
-    (sj.TimeWindow(1), 7),
-]
-
-
-def stream(rng: random.Random, rows: int, disorder: int, step: int = 4) -> pa.Table:
-    """Rows whose timestamps are all different, at most `disorder` behind the furthest before them."""
-    times = np.cumsum([rng.randrange(1, step) for _ in range(rows)], dtype=np.int64)
-    order = np.argsort(times + np.array([rng.randrange(disorder + 1) for _ in range(rows)], np.int64), kind="stable")
-    texts = ["a", "b", "", "a name that is longer than seven bytes", "another one that is so", None]
-    return pa.table(
-        {
-            "ts": times[order] if rows else pa.array([], pa.int64()),
-            "k": pa.array([rng.choice([None, 0, 1, 2, 3, 2**31 - 1]) for _ in range(rows)], pa.int32()),
-            "v": pa.array([rng.choice([float("nan"), rng.randrange(200)]) for _ in range(rows)], pa.float64()),
-            "name": pa.array([rng.choice(texts) for _ in range(rows)], pa.string()),
-            "tags": pa.array([[rng.randrange(3)] * rng.randrange(3) for _ in range(rows)], pa.list_(pa.int16())),
-        }
-    )
-
-
-@pytest.fixture
-def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamjoin.spark.side_segments.SMALL", 8)
-    monkeypatch.setattr("streamjoin.spark.router.ENOUGH", 1)
-    monkeypatch.setattr("streamjoin.spark.router.UNEVEN", 1.01)
-    monkeypatch.setattr("streamjoin.spark.router.BETTER", 1.0)
-    monkeypatch.setattr("streamjoin.store.ordered.TAIL", 4)
-    monkeypatch.setattr("streamjoin.store.index_choice.FEW_COMPARISONS", 16)
+from .pipeline import TORTURE
+from .simulated import PREDICATES, WINDOWS, Simulated, cut, dealt, make_spec, stream
 
 
 @pytest.mark.usefixtures("small_segments")
 @pytest.mark.parametrize("on", PREDICATES)
 def test_like_the_embedded_join(on: str, tmp_path: Path) -> None:
-    @settings(max_examples=60)
+    @settings(max_examples=1_000 if TORTURE else 25)
     @given(st.integers(0, 2**32 - 1))
     def one(seed: int) -> None:
         rng = random.Random(seed)
@@ -102,35 +55,6 @@ def test_like_the_embedded_join(on: str, tmp_path: Path) -> None:
         assert not any(f["left_late"] or f["right_late"] for f in run.figures)
 
     one()
-
-
-def test_splitters_follow_the_data(tmp_path: Path) -> None:
-    """Keys that drift: workers stay evenly loaded, and generations go when all that they stored has expired."""
-    rng = np.random.default_rng(0)
-    schema = pa.schema([("ts", pa.int64()), ("v", pa.float64())])
-    on, window = "l.v BETWEEN r.v - 0.01 AND r.v + 0.01", sj.TimeWindow(6000)
-    spec = make_spec(schema, schema, on=on, window=window, time="ts", workers=4, routing="range", cache=str(tmp_path))
-    run = Simulated(spec)
-    found, sides = [], ([], [])
-    living = []
-    for number in range(16):
-        tables = []
-        for _ in range(2):
-            times = np.arange(number * 3000, (number + 1) * 3000)
-            skewed = number * 5.0 + rng.exponential(1.0, 3000)
-            tables.append(pa.table({"ts": times, "v": skewed}, schema))
-        run.figures.clear()
-        found.append(run.step([tables[0]], [tables[1]]))
-        for side, table in zip(sides, tables, strict=True):
-            side.append(table)
-        memory = pickle.loads(run.routers[0]["router"])
-        living.append(len(memory.generations))
-        windows = [figures["left_window"] for figures in run.figures]
-    assert max(living) > 2, "no generation has followed the drift"
-    assert living[-1] <= 5, "generations do not go"
-    assert max(windows) < 2 * np.mean(windows), "one worker has piled up"
-    expected = sj.join(pa.concat_tables(sides[0]), pa.concat_tables(sides[1]), on=on, window=window, time="ts")
-    assert_same_rows(pa.concat_tables(found), expected)
 
 
 def test_late_rows_are_counted_once_and_kept(tmp_path: Path) -> None:
@@ -200,39 +124,12 @@ def test_results_larger_than_a_column_of_texts_can_hold(tmp_path: Path, monkeypa
     assert run.step([table], [table]).num_rows == 1600
 
 
-def test_a_frequent_key_does_not_pile_up_generations(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    schema = pa.schema([("ts", pa.int64()), ("v", pa.float64())])
-    on, window = "l.v BETWEEN r.v - 0.01 AND r.v + 0.01", sj.TimeWindow(10**6)
-    spec = make_spec(schema, schema, on=on, window=window, time="ts", workers=4, routing="range", cache=str(tmp_path))
-    run = Simulated(spec)
-    for number in range(12):
-        keys = np.where(rng.random(3000) < 0.9, 5.0, rng.random(3000) * 10)
-        tables = [
-            pa.table({"ts": np.arange(number * 3000, (number + 1) * 3000), "v": k}, schema) for k in (keys, keys[::-1])
-        ]
-        for worker, message in _routed(run, tables):
-            assert worker in spec.workers
-            assert message.rows
-    assert len(pickle.loads(run.routers[0]["router"]).generations) <= 2
-
-
-def _routed(run: Simulated, tables: list[pa.Table]) -> list:
-    """What the first router sends on."""
-    found = []
-    for side, table in zip(("left", "right"), tables, strict=True):
-        for batch in Pack(run.spec, side).messages(0, 0, table):
-            (row,) = batch.to_pylist()
-            if row.pop("worker") == run.spec.workers[0]:
-                found.append(ChunkMessage(**row))
-    return list(Router(run.spec, run.routers[0]).step(found))
-
-
-def test_state_is_released(tmp_path: Path) -> None:
+@pytest.mark.parametrize("window", [sj.TimeWindow(100), 50], ids=str)
+def test_state_is_released(window: sj.TimeWindow | int, tmp_path: Path) -> None:
     """Many small batches: few segments, no more rows than the window and the youngest segments hold, no files left."""
     rng = random.Random(0)
     table = stream(rng, 3000, 0)
-    on, window = "l.v BETWEEN r.v - 3 AND r.v + 3", sj.TimeWindow(100)
+    on = "l.v BETWEEN r.v - 3 AND r.v + 3"
     spec = make_spec(table.schema, table.schema, on=on, window=window, time="ts", workers=2, cache=str(tmp_path))
     run = Simulated(spec)
     names, rows = [], []
@@ -244,4 +141,4 @@ def test_state_is_released(tmp_path: Path) -> None:
     assert max(names[10:]) <= 2 * (1 + 2 * 6)
     assert max(rows[10:]) <= 4 * 100
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) == sum(len(state) - 1 for state in run.states)
+    assert len(files) == sum(name.startswith(("left-", "right-")) for state in run.states for name in state)
