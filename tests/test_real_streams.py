@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pytest
-from streamjoin.store.registry import INDEXES
 
 import streamjoin as sj
+from streamjoin.store.registry import INDEXES
 from streamjoin.testing import assert_same_rows, batches, interleave
 
 from .long import LONG

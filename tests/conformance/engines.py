@@ -8,11 +8,11 @@ from itertools import combinations, cycle, product
 from typing import Any, NamedTuple
 
 import pytest
-from streamjoin.store.registry import INDEXES as REGISTERED_INDEXES
-from streamjoin.topology.registry import ALGORITHMS as REGISTERED_ALGORITHMS
 
 from streamjoin.predicate import Plan
 from streamjoin.predicate.lower import lower
+from streamjoin.store.registry import INDEXES as REGISTERED_INDEXES
+from streamjoin.topology.registry import ALGORITHMS as REGISTERED_ALGORITHMS
 from streamjoin.window import CountWindow, TimeWindow, Window
 
 from ..long import LONG

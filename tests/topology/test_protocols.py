@@ -19,7 +19,9 @@ from streamjoin.topology.low_latency import LowLatencyNode
 from streamjoin.topology.node import Block, Kind, Message, Node, Send
 from streamjoin.topology.split import SplitNode
 
-SCHEDULES = 10_000
+from ..long import LONG
+
+SCHEDULES = 10_000 if LONG else 2_000
 EXHAUSTIVE = 50_000
 Compared = dict[tuple[int, int], int]
 
