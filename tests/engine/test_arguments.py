@@ -1,4 +1,4 @@
-"""Wrong predicates and arguments are refused at the call, and the message says what would do."""
+"""Wrong predicates and arguments are refused at the call, and the message says what is valid."""
 
 from __future__ import annotations
 

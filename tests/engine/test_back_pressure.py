@@ -125,7 +125,7 @@ def test_steps_that_wait_refuse_further_pushes(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_unmatched_rows_that_nobody_fetches() -> None:
-    """Rows without a partner fill the limit too, while later tuples wait: nothing they need is let go of."""
+    """Rows without a partner count towards the limit too. Later tuples wait, and what they need is kept."""
     schema = pa.schema({"t": pa.int64(), "k": pa.int32(), "s": pa.string()})
 
     def rows(t: list[int], k: list[int]) -> pa.Table:

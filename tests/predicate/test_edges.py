@@ -61,7 +61,7 @@ def all_texts() -> pa.Table:
     ],
 )
 def test_undecided_texts_below_case_and_or(on: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What kernels cannot decide about text must not be taken for false (or true) by what stands above it."""
+    """Where a kernel cannot decide about a text, the conditions above must not take that for false or true."""
     interpreted.install(monkeypatch)
     texts = all_texts()
     assert 0 < judge(on, texts, texts) < texts.num_rows**2

@@ -83,7 +83,7 @@ def test_sorted_results_are_one_sequence(how: str) -> None:
 
 
 def test_handshake_join_finds_pairs_when_they_meet() -> None:
-    """Two young tuples are far apart: they meet when half a window has followed, and its watermark knows."""
+    """Two young tuples are far apart. They meet when half a window has followed, and no watermark comes before."""
     left, right = pa.table({"ts": [0], "k": [1]}), pa.table({"ts": [0], "k": [1]})
     options = {"on": "l.k = r.k", "window": sj.TimeWindow(1000), "time": "ts", "workers": 4, "order": "punctuated"}
     with sj.WindowJoin(left.schema, right.schema, algorithm="handshake", **options) as join:
