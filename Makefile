@@ -34,10 +34,11 @@ quick: check ## The same without the tests that start a JVM, simulate circuits o
 torture: $(STAMP) ## Run the long versions of all tests: every combination, thousands of examples (hours)
 	STREAMJOIN_TORTURE=1 $(BIN)/python -m pytest $(ARGS)
 
-check: $(STAMP) ## Lint, formatting and types
+check: $(STAMP) ## Lint, formatting, types, and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: $(STAMP) ## Fix formatting and what the linter can fix
 	$(BIN)/ruff check --fix .

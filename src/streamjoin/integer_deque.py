@@ -1,4 +1,4 @@
-"""A sorted int64 array that grows at the end and is dropped from the front, at constant cost per element."""
+"""Integers in one array that grows at its end and shrinks at both ends, at constant cost per element."""
 
 from __future__ import annotations
 

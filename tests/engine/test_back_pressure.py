@@ -118,7 +118,7 @@ def test_steps_that_wait_refuse_further_pushes(monkeypatch: pytest.MonkeyPatch) 
                     except sj.BackPressure:
                         refused += 1
                         found.append(join.poll())
-                assert len(join._queue) <= 21  # those of one push
+                assert len(join._steps._queue) <= 21  # those of one push
         found.append(join.finish())
     assert refused > 40
     assert pa.concat_tables(found).equals(sj.join(*tables, **options))

@@ -16,13 +16,13 @@ from ..streams import pairs, stream
 def steps_of(join: sj.WindowJoin) -> list[int]:
     """The sizes of the batches that reach the topology."""
     sizes: list[int] = []
-    step = join._topology.step
+    step = join._steps.topology.step
 
     def noted(batches: Any, chores: Any = ()) -> Any:
         sizes.append(sum(len(batch) for batch in batches.values()))
         return step(batches, chores)
 
-    join._topology.step = noted  # type: ignore[method-assign]
+    join._steps.topology.step = noted  # type: ignore[method-assign]
     return sizes
 
 

@@ -42,7 +42,7 @@ def test_a_failure_after_the_batch_was_taken_breaks_the_join(
         raise error("in the middle")
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(join._topology), "step", fail)
+        patch.setattr(type(join._steps.topology), "step", fail)
         if order == "sorted":  # tuples take part only when both streams have come on
             join.push_left(rows([50]))
 
@@ -77,7 +77,7 @@ def test_a_failure_within_finish_breaks_the_join(monkeypatch: pytest.MonkeyPatch
         raise Boom
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(join._topology), "step", fail)
+        patch.setattr(type(join._steps.topology), "step", fail)
         with pytest.raises((Boom, sj.StateError)):
             join.finish()
     for use in (join.finish, join.poll, lambda: join.push_left(rows([3]))):

@@ -111,7 +111,7 @@ def test_joined_sources_give_one_result() -> None:
 
 def test_bad_input() -> None:
     for arguments, says in [
-        ((SCHEMA, 0), "sources: 0 "), ((SCHEMA, True), "sources: True"), ((5, 1), "schema: int"),
+        ((SCHEMA, 0), "sources: 0 is not valid"), ((SCHEMA, True), "sources: True"), ((5, 1), "schema: int"),
     ]:  # fmt: skip
         with pytest.raises(sj.ArgumentError, match=says):
             sj.ScaleGate(*arguments, time="ts")

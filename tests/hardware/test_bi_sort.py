@@ -22,9 +22,9 @@ from streamjoin.hardware.bi_sort import (
     Clear,
     ExternalMemory,
     Insert,
-    Merger,
     Operation,
     Probe,
+    RunMerger,
     simulate_bi_sort,
 )
 from streamjoin.hardware.bi_sort import driver as driver_module
@@ -34,6 +34,8 @@ from streamjoin.hardware.tools import netlist, run_tool
 
 from .bi_sort_checks import KINDS, Finding, check, draw, scenario
 from .bi_sort_mutants import MUTANTS, Mutant
+
+pytestmark = pytest.mark.hardware
 
 TORTURE = os.environ.get("STREAMJOIN_TORTURE") == "1"
 SMALL = BiSortShape(subwindow=64, partitions=8, batch=12, mergers=2, probers=2, key_width=16, value_width=8, buffer=8)
@@ -204,7 +206,7 @@ def test_worker_is_a_circuit(tmp_path: Path) -> None:
 
 
 def test_merger_passes_a_tuple_in_every_cycle() -> None:
-    merger = Merger(SMALL.word, range(10))
+    merger = RunMerger(SMALL.word, range(10))
     a, b = [1, 3, 3, 8], [0, 3, 9]
     merged: list[tuple[int, int]] = []
 
@@ -292,7 +294,7 @@ def test_worker_refuses_what_does_not_fit() -> None:
     shape = small(mergers=1, probers=1, subwindow=8, partitions=4, batch=12)
     keys = np.arange(9)
     step = Checked(Operation.INSERT, keys, keys)
-    host = driver_module._Host([step], shape, bandwidth=1, patience=400)
+    host = driver_module.Host([step], shape, bandwidth=1, patience=400)
     with pytest.raises(StateError, match="refused INSERT of 9 tuples"):
         driver_module.Interpreted(BiSortBench(shape), driver_module.WATCH, driver_module.COUNTED).run(host.drive)
 

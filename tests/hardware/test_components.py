@@ -13,13 +13,15 @@ from amaranth.sim import Simulator
 from streamjoin.hardware.admission import AdmissionController
 from streamjoin.hardware.design import Design
 from streamjoin.hardware.drive import Entry, Feeder, Hang
-from streamjoin.hardware.handshake import HandshakeJoin
+from streamjoin.hardware.handshake import HandshakeCircuit
 from streamjoin.hardware.merger import FullRateMerger, Merger, MergingNetwork
 from streamjoin.hardware.predicate import circuit_of
 from streamjoin.hardware.segment import RamSegment, RegisterSegment
 from streamjoin.hardware.simulate import run
 from streamjoin.hardware.tools import netlist
 from streamjoin.predicate import plan_for
+
+pytestmark = pytest.mark.hardware
 
 TUPLE = data.StructLayout({"valid": 1, "payload": 8})
 SCHEMA = pa.schema([pa.field("k", pa.int32(), nullable=False)])
@@ -146,7 +148,7 @@ def test_a_network_of_any_size_passes_everything_on(inputs: int, kind: str) -> N
 
 
 def test_alike_modules_are_written_once() -> None:
-    top = HandshakeJoin(circuit_of(plan_for("l.k = r.k", SCHEMA, SCHEMA), (), 32), Design(cores=8, segment=2))
+    top = HandshakeCircuit(circuit_of(plan_for("l.k = r.k", SCHEMA, SCHEMA), (), 32), Design(cores=8, segment=2))
     text = netlist(top)
     assert text.count("\nmodule \\top.core") < 5 * 4, "cores are alike, but for those at the ends"
     assert text.count("  cell \\top.core") >= 8
@@ -155,7 +157,7 @@ def test_alike_modules_are_written_once() -> None:
 def test_a_circuit_that_hangs_is_noticed() -> None:
     """The output never takes anything, so at some point nothing can enter either."""
 
-    top = HandshakeJoin(circuit_of(plan_for("l.k = r.k", SCHEMA, SCHEMA), (), 32), Design(cores=2, segment=2))
+    top = HandshakeCircuit(circuit_of(plan_for("l.k = r.k", SCHEMA, SCHEMA), (), 32), Design(cores=2, segment=2))
     feeder = Feeder([Entry(1, 1)] * 30, top.design.window, 0, stall=1.0, patience=300)
     with pytest.raises(Hang, match="of 30 entries were taken"):
         run(top, feeder, "amaranth")

@@ -19,6 +19,8 @@ from streamjoin.hardware.verilog import design_of
 
 from .bench import check, streams
 
+pytestmark = pytest.mark.hardware
+
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {},
     "full-rate mergers": {"merger": "full-rate"},

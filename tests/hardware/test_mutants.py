@@ -13,9 +13,11 @@ import pytest
 
 from streamjoin.hardware import core  # noqa: F401  (so that the modules below are loaded)
 from streamjoin.hardware.drive import Hang
-from streamjoin.hardware.simulate import _join_of
+from streamjoin.hardware.simulate import circuit_for
 
 from .bench import check, streams
+
+pytestmark = pytest.mark.hardware
 
 MUTANTS: dict[str, tuple[str, str, str]] = {
     "the full flag comes late": ("fifo", "queue.level >= self._depth - self._slack", "queue.level >= self._depth"),
@@ -55,9 +57,9 @@ BUSY = "l.k = r.k AND l.id <> 3"
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_of_other_circuits() -> Iterator[None]:
-    _join_of.cache_clear()
+    circuit_for.cache_clear()
     yield
-    _join_of.cache_clear()
+    circuit_for.cache_clear()
 
 
 def bench() -> None:

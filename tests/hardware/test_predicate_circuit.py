@@ -13,13 +13,17 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
-from conformance.predicates import FAMILIES, Writer, values
 from streamjoin import PredicateError, col
 from streamjoin.hardware.predicate import NO_CIRCUIT, Circuit, circuit_of
-from streamjoin.hardware.simulate import _fields, pack
+from streamjoin.hardware.simulate import column_fields, pack
 from streamjoin.predicate import plan_for
 from streamjoin.predicate.evaluate import is_true, table_rows
+from streamjoin.side import Side
 from streamjoin.testing import hard_values
+
+from ..conformance.predicates import FAMILIES, Writer, values
+
+pytestmark = pytest.mark.hardware
 
 WHOLE = {
     "i8": pa.int8(), "i16": pa.int16(), "i32": pa.int32(), "i64": pa.int64(), "u32": pa.uint32(),
@@ -46,7 +50,7 @@ class Matcher(wiring.Component):
 def agrees(on: Any, left: pa.Table, right: pa.Table, pairs: int, seed: int = 0) -> bool:
     """Whether the predicate has a circuit; if so, it must be true for the same pairs of rows as the judge."""
     plan = plan_for(on, left.schema, right.schema)
-    tables = {"left": left, "right": right}
+    tables: dict[Side, pa.Table] = {"left": left, "right": right}
     nullable = [(side, name) for side, table in tables.items() for name in table.column_names]
     try:
         circuit = circuit_of(plan, nullable, 8)  # type: ignore[arg-type]
@@ -55,7 +59,9 @@ def agrees(on: Any, left: pa.Table, right: pa.Table, pairs: int, seed: int = 0) 
             return False
         raise
     rows = {side: table_rows(table, table.column_names) for side, table in tables.items()}
-    packed = {side: pack(circuit.entering(side), _fields(circuit, side, tables[side])) for side in ("left", "right")}  # type: ignore[arg-type]
+    packed = {
+        side: pack(circuit.entering(side), column_fields(circuit, side, tables[side])) for side in ("left", "right")
+    }  # type: ignore[arg-type]
     true = is_true(plan.predicate)
     matcher = Matcher(circuit)
     rng = random.Random(seed)

@@ -16,15 +16,17 @@ from amaranth.sim import Simulator
 from streamjoin.errors import ArgumentError
 from streamjoin.hardware import synthesis, tools
 from streamjoin.hardware.compiled import compiler
-from streamjoin.hardware.handshake import HandshakeJoin
+from streamjoin.hardware.handshake import HandshakeCircuit
 from streamjoin.hardware.report import chip, common, power, throughput, windows
 from streamjoin.hardware.synthesis import FewPins, counted, part_of, read_timing, resources, timing
 from streamjoin.hardware.verilog import design_of
 
+pytestmark = pytest.mark.hardware
+
 SCHEMA = pa.schema([pa.field("k", pa.int8(), nullable=False)])
 
 
-def tiny() -> HandshakeJoin:
+def tiny() -> HandshakeCircuit:
     return design_of(SCHEMA, SCHEMA, "l.k = r.k", 4, None, common.check_design(cores=2, segment=2))
 
 

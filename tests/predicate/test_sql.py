@@ -245,13 +245,13 @@ def test_long_text_is_refused_at_once():
 
 
 def test_long_chains_are_flat():
-    long = parse_sql(" AND ".join(f"l.x > {i}" for i in range(10_000)))
+    long = parse_sql(" AND ".join(f"l.x > {i}" for i in range(3_000)))
     assert isinstance(long, Call)
-    assert (long.op, len(long.args)) == ("and", 10_000)
-    assert parse_sql(" AND ".join(["l.x > 1"] * 10_000)) == parse_sql("l.x > 1")
+    assert (long.op, len(long.args)) == ("and", 3_000)
+    assert parse_sql(" AND ".join(["l.x > 1"] * 3_000)) == parse_sql("l.x > 1")
     mixed = parse_sql("(" + " OR ".join(f"(l.x = {i} AND r.y = {i})" for i in range(1000)) + ") AND l.z = r.z")
     assert [len(term.args) for term in mixed.args] == [1000, 2]
-    assert len(parse_sql(f"a IN ({', '.join(map(str, range(10_000)))})").args) == 10_001
+    assert len(parse_sql(f"a IN ({', '.join(map(str, range(3_000)))})").args) == 3_001
 
 
 @pytest.mark.parametrize(

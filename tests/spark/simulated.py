@@ -14,15 +14,16 @@ from streamjoin.engine.options import check_options
 from streamjoin.predicate import plan_for
 from streamjoin.predicate.lower import lower
 from streamjoin.side import SIDES
-from streamjoin.spark.messages import EVERY_WORKER, Message
+from streamjoin.spark.messages import EVERY_WORKER, ChunkMessage
 from streamjoin.spark.pack import Pack
-from streamjoin.spark.ranges import Router, range_key
+from streamjoin.spark.range_keys import range_key
+from streamjoin.spark.router import Router
 from streamjoin.spark.spec import JoinSpec
 from streamjoin.spark.worker import Worker
 
 
 class Dictionary(dict):
-    """A `Truth`."""
+    """A `KeyedState`."""
 
     def put(self, name: str, body: bytes) -> None:
         self[name] = body
@@ -52,14 +53,14 @@ class Simulated:
 
     def __init__(self, spec: JoinSpec, shuffle: Callable[[list], None] = lambda messages: None) -> None:
         self.spec = spec
-        self.truths = [Dictionary() for _ in spec.workers]
+        self.states = [Dictionary() for _ in spec.workers]
         self.routers = [Dictionary() for _ in spec.workers]
         self._shuffle = shuffle
         self.late: dict[str, list[pa.Table]] = {"left": [], "right": []}
         self.figures: list[dict[str, Any]] = []
 
     def step(self, left: Sequence[pa.Table], right: Sequence[pa.Table]) -> pa.Table:
-        inbox: dict[int, list[Message]] = defaultdict(list)
+        inbox: dict[int, list[ChunkMessage]] = defaultdict(list)
         for side, tables in zip(SIDES, (left, right), strict=True):
             for partition, table in enumerate(tables):
                 if not table.num_rows:
@@ -69,7 +70,7 @@ class Simulated:
                     to = self.spec.workers if row["worker"] == EVERY_WORKER else (row["worker"],)
                     del row["worker"]
                     for worker in to:
-                        inbox[worker].append(Message(**row))
+                        inbox[worker].append(ChunkMessage(**row))
         if self.spec.routing == "range":
             inbox = self._routed(inbox)
         results: list[pa.Table] = []
@@ -77,15 +78,15 @@ class Simulated:
             messages = inbox[number]
             if messages:
                 self._shuffle(messages)
-                worker = Worker(self.spec, number, self.truths[number])
+                worker = Worker(self.spec, number, self.states[number])
                 results += worker.step(messages)
                 for side in SIDES:
                     self.late[side].append(worker.late[side])
                 self.figures.append(worker.figures)
         return pa.concat_tables([self.spec.result.empty_table(), *results])
 
-    def _routed(self, inbox: dict[int, list[Message]]) -> dict[int, list[Message]]:
-        routed: dict[int, list[Message]] = defaultdict(list)
+    def _routed(self, inbox: dict[int, list[ChunkMessage]]) -> dict[int, list[ChunkMessage]]:
+        routed: dict[int, list[ChunkMessage]] = defaultdict(list)
         for number in range(len(self.spec.workers)):
             if inbox[number]:
                 self._shuffle(inbox[number])

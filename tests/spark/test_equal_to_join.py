@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 
 import streamjoin as sj
-from conformance.predicates import Writer, values
 from streamjoin.predicate import plan_for
 from streamjoin.side import SIDES
 from streamjoin.spark import stream_join
 from streamjoin.testing import assert_same_rows
 
+from ..conformance.predicates import Writer, values
 from .pipeline import TORTURE, read, write_files
 from .simulated import cut, dealt
 

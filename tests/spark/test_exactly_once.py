@@ -31,7 +31,7 @@ from hypothesis import strategies as st
 from pyspark.errors import StreamingQueryException
 
 import streamjoin as sj
-from streamjoin.spark.messages import Message, from_bytes, to_bytes
+from streamjoin.spark.messages import ChunkMessage, from_bytes, to_bytes
 from streamjoin.spark.segments import Cache
 from streamjoin.testing import assert_same_rows
 
@@ -289,11 +289,11 @@ def test_steps_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         for left, right in steps:
             batch = dealt(rng, left, 2), dealt(rng, right, 2)
             for _ in range(rng.choice([0, 0, 1, 2])):
-                before = [[Dictionary(truth) for truth in truths] for truths in (run.truths, run.routers)]
+                before = [[Dictionary(state) for state in states] for states in (run.states, run.routers)]
                 run.step(*batch)
-                run.truths, run.routers = before
+                run.states, run.routers = before
                 if rng.random() < 0.3:
-                    Cache._loaded.clear()  # another process
+                    Cache.loaded.clear()  # another process
             found.append(run.step(*batch))
         want = sj.join(*tables, on=on, window=window, time="ts")
         assert_same_rows(pa.concat_tables(found), want, context=(seed, on, spec.routing, window))
@@ -301,7 +301,7 @@ def test_steps_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     one()
 
 
-def shuffle_rows(rng: random.Random, messages: list[Message]) -> None:
+def shuffle_rows(rng: random.Random, messages: list[ChunkMessage]) -> None:
     rng.shuffle(messages)
     for number, message in enumerate(messages):
         if message.body is not None:

@@ -151,17 +151,17 @@ def replaced(old: str, new: str) -> str:
         (FILES_JOB[: FILES_JOB.index("[sink]")], "job.toml: the table [sink] is missing"),
         (replaced("window", "windows"), "line 15: [join] windows: there is no such key here (did you mean 'window'?)"),
         (replaced('time = "ts"', ""), "line 13: [join] time is missing"),
-        (replaced('path = "quotes"', "path = 5"), "line 9: [right] path: 5 will not do; give a text in quotes"),
-        (replaced("trigger = 2", "trigger = 0"), "line 5: [left] max_files_per_trigger: 0 will not do; give a whole"),
-        (replaced('format = "parquet"', 'format = "parket"'), "line 2: [left] format: 'parket' will not do (did you"),
+        (replaced('path = "quotes"', "path = 5"), "line 9: [right] path: 5 is not valid; give a text in quotes"),
+        (replaced("trigger = 2", "trigger = 0"), "line 5: [left] max_files_per_trigger: 0 is not valid; give a whole"),
+        (replaced('format = "parquet"', 'format = "parket"'), "line 2: [left] format: 'parket' is not valid (did you"),
         (replaced('format = "parquet"', ""), "line 1: [left] format is missing; choose from kafka, parquet"),
-        (replaced('"checkpoints/joined"', '""'), "line 21: [sink] checkpoint: '' will not do"),
+        (replaced('"checkpoints/joined"', '""'), "line 21: [sink] checkpoint: '' is not valid"),
         (replaced("checkpoint =", "#"), "line 18: [sink] a parquet sink needs a checkpoint"),
         (
             FILES_JOB + '[spark]\nmastr = "x"',
             "line 23: [spark] mastr: there is no such key here (did you mean 'master'?)",
         ),
-        (FILES_JOB + "[spark]\nspark.a.b = [1]", "line 23: [spark] spark.a.b: [1] will not do; give a text in quotes"),
+        (FILES_JOB + "[spark]\nspark.a.b = [1]", "line 23: [spark] spark.a.b: [1] is not valid; give a text in quotes"),
         (FILES_JOB + '[trigger]\nevery = "soon"', "line 23: [trigger] every: got 'soon' "),
     ],
 )
@@ -198,7 +198,7 @@ def test_no_such_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (replaced('"2 seconds"', '"2 secnds"'), "line 15: [join] window[0]: "),
         (replaced('["2 seconds", "5 seconds"]', "-1"), "line 15: [join] window: got -1 "),
         (replaced('time = "ts"', 'time = "at"'), "line 16: [join] time: the left stream has no column 'at'"),
-        (replaced('time = "ts"', 'time = "ts"\nrouting = "hsah"'), "line 17: [join] routing: 'hsah' will not do"),
+        (replaced('time = "ts"', 'time = "ts"\nrouting = "hsah"'), "line 17: [join] routing: 'hsah' "),
     ],
 )  # fmt: skip
 def test_what_spark_and_the_join_refuse(text: str, message: str, tmp_path: Path, spark: Any) -> None:

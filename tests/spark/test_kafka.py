@@ -54,7 +54,7 @@ def test_no_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert error.count("\n") == 1
     file = job_file(tmp_path, KAFKA_JOB.replace("localhost:9092", "localhost"))
     assert main(["run", str(file)]) == 2
-    assert """line 3: [left] servers: 'localhost' will not do; give host:port""" in capsys.readouterr().err
+    assert """line 3: [left] servers: 'localhost' is not valid; give host:port""" in capsys.readouterr().err
 
 
 def test_no_such_connector(broker: Broker, tmp_path: Path) -> None:

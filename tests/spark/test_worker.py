@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamjoin as sj
-from streamjoin.spark.messages import Message
+from streamjoin.spark.messages import ChunkMessage
 from streamjoin.spark.pack import Pack
-from streamjoin.spark.ranges import Router
+from streamjoin.spark.router import Router
 from streamjoin.spark.segments import Cache
 from streamjoin.testing import assert_same_rows
 
@@ -60,10 +60,10 @@ def stream(rng: random.Random, rows: int, disorder: int, step: int = 4) -> pa.Ta
 
 @pytest.fixture
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamjoin.spark.held.SMALL", 8)
-    monkeypatch.setattr("streamjoin.spark.ranges.ENOUGH", 1)
-    monkeypatch.setattr("streamjoin.spark.ranges.UNEVEN", 1.01)
-    monkeypatch.setattr("streamjoin.spark.ranges.BETTER", 1.0)
+    monkeypatch.setattr("streamjoin.spark.side_segments.SMALL", 8)
+    monkeypatch.setattr("streamjoin.spark.router.ENOUGH", 1)
+    monkeypatch.setattr("streamjoin.spark.router.UNEVEN", 1.01)
+    monkeypatch.setattr("streamjoin.spark.router.BETTER", 1.0)
     monkeypatch.setattr("streamjoin.store.ordered.TAIL", 4)
     monkeypatch.setattr("streamjoin.store.index_choice.FEW_COMPARISONS", 16)
 
@@ -88,7 +88,7 @@ def test_like_the_embedded_join(on: str, tmp_path: Path) -> None:
         for left, right in zip(*(cut(rng, table, batches) for table in tables), strict=True):
             found.append(run.step(dealt(rng, left, partitions), dealt(rng, right, partitions)))
             if rng.random() < 0.2:
-                Cache._loaded.clear()  # another process
+                Cache.loaded.clear()  # another process
             if rng.random() < 0.1:
                 shutil.rmtree(tmp_path, ignore_errors=True)
         if batches > 1 and spec.options.needs_order:  # rows far in the future make everything before them ready
@@ -183,16 +183,16 @@ def test_attempts_at_a_batch_write_the_same_keys(tmp_path: Path) -> None:
     for start in range(0, 400, 40):
         for run in runs:
             run.step([table.slice(start, 40)], [table.slice(start, 40)])
-        for one, other in zip(runs[0].truths, runs[1].truths, strict=True):
+        for one, other in zip(runs[0].states, runs[1].states, strict=True):
             assert set(one) == set(other)
-    for one, other in zip(runs[0].truths, runs[1].truths, strict=True):  # rows of one attempt, memory of the other
+    for one, other in zip(runs[0].states, runs[1].states, strict=True):  # rows of one attempt, memory of the other
         other.update({name: body for name, body in one.items() if name != "memory"})
     more = table.slice(390).set_column(0, "ts", pa.array(range(1000, 1010)))
     assert_same_rows(runs[1].step([more], [more]), runs[0].step([more], [more]))
 
 
 def test_results_larger_than_a_column_of_texts_can_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamjoin.spark.held.BLOB_BYTES", 1 << 12)
+    monkeypatch.setattr("streamjoin.spark.side_segments.BLOB_BYTES", 1 << 12)
     texts = ["x" * 500] * 40
     table = pa.table({"ts": range(40), "text": texts})
     spec = make_spec(table.schema, table.schema, on="TRUE", window=sj.TimeWindow(100), time="ts", cache=str(tmp_path))
@@ -224,7 +224,7 @@ def _routed(run: Simulated, tables: list[pa.Table]) -> list:
         for batch in Pack(run.spec, side).messages(0, 0, table):
             (row,) = batch.to_pylist()
             if row.pop("worker") == run.spec.workers[0]:
-                found.append(Message(**row))
+                found.append(ChunkMessage(**row))
     return list(Router(run.spec, run.routers[0]).step(found))
 
 
@@ -239,9 +239,9 @@ def test_state_is_released(tmp_path: Path) -> None:
     for start in range(0, 3000, 30):
         run.figures.clear()
         run.step([table.slice(start, 30)], [table.slice(start, 30)])
-        names.append(sum(len(truth) for truth in run.truths))
+        names.append(sum(len(state) for state in run.states))
         rows.append(sum(figures["left_window"] for figures in run.figures))
     assert max(names[10:]) <= 2 * (1 + 2 * 6)
     assert max(rows[10:]) <= 4 * 100
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) == sum(len(truth) - 1 for truth in run.truths)
+    assert len(files) == sum(len(state) - 1 for state in run.states)

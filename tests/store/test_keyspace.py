@@ -18,8 +18,10 @@ from streamjoin.predicate.lower import Lowered, lower
 from streamjoin.predicate.vector import Frame
 from streamjoin.side import SIDES, Side, other
 from streamjoin.store.batch import Batch
-from streamjoin.store.key_choice import SideKeys
-from streamjoin.store.keyspace import PLACE_BITS, KeySpace, Reduction
+from streamjoin.store.key_arithmetic import Reduction
+from streamjoin.store.key_choice import KeyChooser
+from streamjoin.store.keyspace import KeySpace
+from streamjoin.store.words import PLACE_BITS
 
 PREDICATES = [
     "l.a BETWEEN r.a - 3 AND r.a + 3",
@@ -105,7 +107,7 @@ def test_no_pair_is_lost(on: str) -> None:
             if true(rows["left"][l], rows["right"][r])
         }
         for stored in SIDES:
-            keys = SideKeys(lowered, stored)
+            keys = KeyChooser(lowered, stored)
             if not keys.usable:
                 continue
             pairs = matches if stored == "left" else {(r, l) for l, r in matches}

@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamjoin.store.llat import LANES, LAST_WORD, Compacted, Llat, Output, append, rebound, width_of
+from streamjoin.store.compacted import Compacted
+from streamjoin.store.llat import LAST_WORD, Llat, append, width_of
+from streamjoin.store.partition_scan import Output, rebound
+from streamjoin.store.words import LANES, new_state
 
 
 def table_for(capacity: int, partitions: int) -> Llat:
@@ -88,7 +91,7 @@ def test_only_partitions_that_a_range_cuts_are_compared(low: int, high: int, com
     words = np.array([5, 3, 4, 8] + LANES * [4], np.uint64)
     table = Compacted(lowest, highest, upper, np.array([0, 3, 4]), words)
     out = Output(np.empty(8, np.int32), np.empty(8, np.int32))
-    state = np.zeros(4, np.int64)
+    state = new_state()
     found = table.probe(np.uint64(15), np.array([low], np.uint64), np.array([high], np.uint64), out, state)
     assert sorted(out.place[:found].tolist()) == [word for word in (3, 4, 5, 8) if low <= word <= high]
     assert state.tolist()[:2] == [-1, compared]

@@ -1,4 +1,4 @@
-"""WiB+-Tree: finds like a plain set, and stays a tree without duplicate separators whatever comes."""
+"""WiB+-Tree: it stays a tree without duplicate separators, and its leaves are well filled."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streamjoin.store.llat import BLOCK, LANES
-from streamjoin.store.wib_tree import FANOUT, WibTree
+from streamjoin.store.wib_nodes import FANOUT, LEVELS, NODES, ROOT
+from streamjoin.store.wib_tree import WibTree
+from streamjoin.store.words import COMPARED, LANES, new_state
 
-from .words import LAST_KEY, PLACE_BITS, batches, check, key_range, numbered, ranges
+from .words import LAST_KEY, PLACE_BITS, batches, check, key_range, numbered
 
 EVERYTHING = (0, 2**64 - 1)
 
@@ -27,7 +28,7 @@ def check_tree(tree: WibTree) -> None:
     def visit(node: int, level: int, low: int, high: int) -> None:
         size = int(tree._nodes.sizes[node])
         assert size <= FANOUT
-        assert size > 0 or tree._tree[0] == node
+        assert size > 0 or tree._tree[ROOT] == node
         own = tree._nodes.separators[node, :size].tolist()
         bounds = [*own, high]
         for k, child in enumerate(tree._nodes.children[node, : size + 1].tolist()):
@@ -56,13 +57,13 @@ def check_tree(tree: WibTree) -> None:
             assert high & mask == mask
         assert chained == 1 or len({word >> PLACE_BITS for word in words}) == 1
 
-    root, height = tree._tree[:2].tolist()
+    root, height = int(tree._tree[ROOT]), int(tree._tree[LEVELS])
     visit(root, height, 0, 2**64 - 1)
     in_order = tree._leaves.upper[leaves].tolist()[:-1]
     assert sorted(separators) == in_order
     assert all(a < b for a, b in pairwise(in_order))
     assert leaves == tree._order().tolist()
-    assert tree._tree[2] <= len(tree._nodes.sizes)
+    assert tree._tree[NODES] <= len(tree._nodes.sizes)
 
 
 def filled(batches_: list[list[int]], width: int, capacity: int | None = None) -> tuple[WibTree, list[int]]:
@@ -76,26 +77,15 @@ def filled(batches_: list[list[int]], width: int, capacity: int | None = None) -
     return tree, words
 
 
-@given(batches(), st.sampled_from([1, 2, 3, 8, 80]), ranges())
-@example([[7] * 40, [6], [8], [7] * 5], 4, [key_range(k, k) for k in (6, 7, 8)])
-@example([[0, LAST_KEY] * 9, [1, LAST_KEY - 1]], 2, [key_range(0, 0), key_range(LAST_KEY, LAST_KEY), EVERYTHING])
-@example([[5] * 8 + [9] * 7, [7], [6]], 8, [key_range(5, 9), (1, 0)])
-def test_a_tree_finds_like_a_plain_set(batches_: list[list[int]], width: int, ranges_: list[tuple[int, int]]) -> None:
-    tree, words = filled(batches_, width)
-    check(tree, words, ranges_)
+@given(batches(), st.sampled_from([1, 2, 3, 8, 80]))
+@example([[7] * 40, [6], [8], [7] * 5], 4)
+@example([[0, LAST_KEY] * 9, [1, LAST_KEY - 1]], 2)
+@example([[5] * 8 + [9] * 7, [7], [6]], 8)
+def test_a_tree_stays_a_tree_and_its_figures_stay(batches_: list[list[int]], width: int) -> None:
+    tree, _ = filled(batches_, width)
     figures = tree.figures()
     tree.seal()
-    check(tree, words, ranges_)
     assert tree.figures() == figures
-
-
-def test_more_ranges_than_are_located_at_once() -> None:
-    random = np.random.default_rng(4)
-    tree, words = filled(random.integers(0, 2000, (5, 200)).tolist(), 16)
-    many = [key_range(low, low + 3) for low in random.integers(0, 2000, 3 * BLOCK + 5).tolist()]
-    check(tree, words, many)
-    tree.seal()
-    check(tree, words, many)
 
 
 @given(st.integers(0, 2**32), st.sampled_from([2, 8, 200]))
@@ -124,7 +114,7 @@ def shuffled_batches(keys: np.ndarray, size: int) -> list[list[int]]:
 def test_increasing_keys_leave_full_leaves_and_nodes(step: int) -> None:
     tree, words = filled(shuffled_batches(np.arange(0, 1000 * step, step), 100), 4)
     assert fill(tree) > 0.95
-    assert tree._tree[2] <= 1 + 250 // (FANOUT - 2) + 1
+    assert tree._tree[NODES] <= 1 + 250 // (FANOUT - 2) + 1
     check(tree, words, [key_range(k * step, (k + 3) * step) for k in range(0, 1000, 50)])
 
 
@@ -140,7 +130,7 @@ def test_batches_of_decreasing_keys_leave_well_filled_leaves() -> None:
 
 
 def test_random_keys_leave_leaves_as_full_as_any_b_tree() -> None:
-    tree, _ = filled(shuffled_batches(np.random.default_rng(3).integers(0, 2**50, 1000), 20), 16)
+    tree, _ = filled(shuffled_batches(np.random.default_rng(3).integers(0, 2**40, 1000), 20), 16)
     assert fill(tree) > 0.6
     assert len(tree._table) == math.ceil(5 * 1000 / (2 * 16))
 
@@ -151,10 +141,10 @@ def test_one_key_is_one_leaf_and_is_skipped() -> None:
     check(tree, words, [key_range(6, 6), key_range(7, 7), key_range(8, 8), EVERYTHING])
     out = np.empty(65_536, np.int32)
     for _ in range(2):
-        state = np.zeros(4, np.int64)
+        state = new_state()
         low, high = np.array([key_range(k, k) for k in (6, 8)], np.uint64).T.copy()
         assert tree.probe(low, high, out, out.copy(), state) == 0
-        assert state[1] == 0
+        assert state[COMPARED] == 0
         tree.seal()
 
 
@@ -173,7 +163,7 @@ def test_entries_grow_when_they_do_not_suffice(seed: int) -> None:
 
 
 def test_sealing_leaves_the_words_and_little_more() -> None:
-    tree, words = filled(shuffled_batches(np.random.default_rng(3).integers(0, 2**50, 1000), 100), 80)
+    tree, words = filled(shuffled_batches(np.random.default_rng(3).integers(0, 2**40, 1000), 100), 80)
     size, leaves = tree.nbytes, tree.figures()["leaves"]
     tree.seal()
     assert tree.nbytes == 8 * (len(words) + LANES) + 32 * leaves + 8 < size

@@ -8,10 +8,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from streamjoin.arrays import Words
-from streamjoin.store.words import AT_ONCE, WordIndex
+from streamjoin.store.words import AT_ONCE, COMPARED, DONE, NEXT, PLACE_BITS, WordIndex, new_state
 
 CAPACITIES = (AT_ONCE, AT_ONCE + 1, AT_ONCE + 7, 65_536)
-PLACE_BITS = 10
 LAST_KEY = 2 ** (64 - PLACE_BITS) - 1
 
 
@@ -31,13 +30,13 @@ def probe_all(
     low = np.array([range_[0] for range_ in ranges], np.uint64)
     high = np.array([range_[1] for range_ in ranges], np.uint64)
     out_range, out_place = np.full(capacity, -1, np.int32), np.full(capacity, -1, np.int32)
-    state = np.zeros(4, np.int64)
+    state = new_state()
     found: list[tuple[int, int]] = []
-    while state[0] >= 0:
+    while state[NEXT] != DONE:
         count = index.probe(low, high, out_range, out_place, state)
-        assert state[0] < 0 or count > capacity - AT_ONCE, "the probe stopped before the outputs were full"
+        assert state[NEXT] == DONE or count > capacity - AT_ONCE, "the probe stopped before the outputs were full"
         found += zip(out_range[:count].tolist(), out_place[:count].tolist(), strict=True)
-    return found, int(state[1])
+    return found, int(state[COMPARED])
 
 
 def check(index: WordIndex, words: list[int], ranges: list[tuple[int, int]], place_bits: int = PLACE_BITS) -> None:

@@ -43,7 +43,7 @@ def test_belated_tuples_wait_in_a_small_buffer(index: str) -> None:
             join.push_left(left.slice(start, 1000))
             join.push_right(right.slice(start, 1000))
             found.append(join.poll())
-        belated = [s._belated.count for s in join._topology._windows["left"]._chain.subwindows if s._belated]
+        belated = [s._belated.count for s in join._steps.topology._windows["left"]._chain.subwindows if s._belated]
         found.append(join.finish())
     assert sum(belated) > 20
     assert pairs(pa.concat_tables(found)) == expected

@@ -25,13 +25,13 @@ def read_time(column: pa.Array, unit: str, where: str) -> Integers:
     if pa.types.is_uint64(column.type):
         ticks = np.asarray(column)
         if len(ticks) and int(ticks.max()) >= INT64_MAX:
-            raise DataError(f"{where} holds {int(ticks.max())}; the largest that will do is 2**63 - 2")
+            raise DataError(f"{where} holds {int(ticks.max())}; the largest valid value is 2**63 - 2")
         return ticks.astype(np.int64)
     integers = column.type.to_pandas_dtype() if own == "int" else np.int32 if own == "day" else np.int64
     ticks = raw_values(column, integers).astype(np.int64, copy=False)
     earliest, latest = extremes(ticks)
     if len(ticks) and (earliest == INT64_MIN or latest == INT64_MAX):
-        raise DataError(f"{where} holds the first or the last number of 64 bits, which no window can reach beyond")
+        raise DataError(f"{where} holds the first or the last number of 64 bits, and no window can reach beyond it")
     if own == unit or own == "int" or unit == "int":
         return ticks
     factor = NANOSECONDS_PER_TICK[own] // NANOSECONDS_PER_TICK[unit]  # type: ignore[index]
@@ -58,7 +58,7 @@ def time_columns(left: pa.Schema, right: pa.Schema, time: Any) -> TimeColumns | 
         return None
     names = (time, time) if isinstance(time, str) else tuple(time) if isinstance(time, (tuple, list)) else ()
     if len(names) != 2 or not all(isinstance(name, str) for name in names):
-        raise ArgumentError(f"time: {time!r} will not do; give the time column's name, or a pair (left's, right's)")
+        raise ArgumentError(f"time: {time!r} is not valid; give the time column's name, or a pair (left's, right's)")
     units: list[TimeUnit] = []
     for side, schema, name in (("left", left, names[0]), ("right", right, names[1])):
         if name not in schema.names:

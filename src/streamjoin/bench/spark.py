@@ -29,8 +29,9 @@ from rich.console import Console
 from rich.table import Table
 
 from ..engine.window_join import join
-from ..spark.join import pipeline, plan_join
-from ..spark.messages import Message, from_bytes, to_view
+from ..spark.join import pipeline
+from ..spark.messages import ChunkMessage, from_bytes, to_view
+from ..spark.plan_join import plan_join
 from ..spark.processor import COUNTS, FIGURES, RESULT, JoinProcessor
 from ..spark.session import session
 from ..spark.spec import JoinSpec
@@ -42,7 +43,7 @@ STATE_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 
 
 @dataclass
-class Run:
+class QueryRun:
     """Rows per second of each micro-batch, how many rows came out altogether, and after each micro-batch the state
     store's keys and bytes."""
 
@@ -53,14 +54,14 @@ class Run:
 
 
 @dataclass
-class Contestant:
+class SparkContestant:
     """What builds the DataFrame from both streams' frames, how many rows it must give, and its runs."""
 
     name: str
     build: Callable[[Any, Any], Any]
     expected: int | None
     time_type: str = "timestamp_ntz"
-    runs: list[Run] = field(default_factory=list)
+    runs: list[QueryRun] = field(default_factory=list)
 
     @property
     def rates(self) -> list[float]:
@@ -87,7 +88,7 @@ class GivingBack(EmptyOperator):
 
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
         number, workers = self._spec.workers.index(key[0]), len(self._spec.workers)
-        for message in map(Message.of, rows):
+        for message in map(ChunkMessage.of, rows):
             if message.body is not None:
                 table = from_bytes(message.body)
                 start, stop = (table.num_rows * part // workers for part in (number, number + 1))
@@ -111,11 +112,12 @@ def run(
         spark = session(master, **{STATE_FORMAT: 4, "spark.sql.streaming.numRecentProgressUpdates": 10_000})
         taken = tables[0].num_rows + tables[1].num_rows
         contestants = [
-            Contestant(f"join, {routing}", _pipeline(JoinProcessor, routing, window), expected) for routing in routings
+            SparkContestant(f"join, {routing}", _pipeline(JoinProcessor, routing, window), expected)
+            for routing in routings
         ]
         contestants += [
-            Contestant("nothing", _pipeline(EmptyOperator, "broadcast", window), 0),
-            Contestant("giving back", _pipeline(GivingBack, "broadcast", window), taken),
+            SparkContestant("nothing", _pipeline(EmptyOperator, "broadcast", window), 0),
+            SparkContestant("giving back", _pipeline(GivingBack, "broadcast", window), taken),
         ]
         with console.status("warming up ..."):
             _measure(spark, directory, contestants[0], filling)
@@ -124,7 +126,7 @@ def run(
                 one.runs.append(_measure(spark, directory, one, filling))
             console.print(_line(one))
         if peer:
-            contestants.append(Contestant("Spark, bins", lambda l, r: _bins(l, r, window), None, "timestamp"))
+            contestants.append(SparkContestant("Spark, bins", lambda l, r: _bins(l, r, window), None, "timestamp"))
             with console.status("Spark, bins and explode ..."):
                 contestants[-1].runs.append(_measure(spark, directory, contestants[-1], filling))
         spark.stop()
@@ -179,7 +181,7 @@ def _bins(left: Any, right: Any, window: int) -> Any:
     return l.join(r, (F.col("bin") == F.col("rbin")) & F.expr("lk BETWEEN rk - 1 AND rk + 1") & near)
 
 
-def _measure(spark: Any, directory: Path, contestant: Contestant, filling: int) -> Run:
+def _measure(spark: Any, directory: Path, contestant: SparkContestant, filling: int) -> QueryRun:
     schema = f"ts {contestant.time_type}, k int, v bigint"
     frames = [
         spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(directory / side))
@@ -196,16 +198,16 @@ def _measure(spark: Any, directory: Path, contestant: Contestant, filling: int) 
     out = sum(p["observedMetrics"]["rows"]["out"] for p in progress)
     operators = [p["stateOperators"] for p in progress[filling:]]
     keys, memory = ([sum(o[figure] for o in of_batch) for of_batch in operators] for figure in STATE_FIGURES)
-    return Run(rates, out, keys, memory)
+    return QueryRun(rates, out, keys, memory)
 
 
-def _line(one: Contestant) -> str:
+def _line(one: SparkContestant) -> str:
     run = one.runs[-1]
     rates = sorted(run.rates)
     return f"{one.name}: {np.median(rates):,.0f} rows/s ({rates[0]:,.0f} - {rates[-1]:,.0f}), {run.out:,} rows out"
 
 
-def _table(contestants: list[Contestant], window: int, rows: int) -> Table:
+def _table(contestants: list[SparkContestant], window: int, rows: int) -> Table:
     table = Table(title=f"rows/s, windows of {window:,}, micro-batches of {rows:,} rows")
     quarters = "last / first quarter"
     columns = "median (min - max)", "micro-batches", "rows out", "of nothing", "of giving back", quarters, "state keys"

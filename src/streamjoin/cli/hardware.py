@@ -11,6 +11,9 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, StateError
+from .arguments import count
+from .console import wide_console
+from .files import file_kind, read_schema, read_table, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,8 +23,8 @@ DESIGN = ("cores", "segment", "lanes", "ram", "merger", "scope", "admission", "c
 FIRST_ROWS = 5
 
 
-def add_hardware(commands: Any, count: Any) -> None:
-    """Add the command to the parser; `count` reads a positive number."""
+def add_hardware(commands: Any) -> None:
+    """Add the command to the parser."""
     hardware = commands.add_parser("hardware", help="the FPGA designs: simulate, synthesise, compare with the papers")
     kinds = hardware.add_subparsers(required=True, metavar="what")
 
@@ -29,7 +32,7 @@ def add_hardware(commands: Any, count: Any) -> None:
     simulate.add_argument("left", metavar="LEFT", help="the left stream: a parquet, arrow or csv file")
     simulate.add_argument("right", metavar="RIGHT", help="the right stream, likewise")
     simulate.add_argument("--time", nargs="+", metavar="COLUMN", help="by which tuples arrive; or one of each stream")
-    _add_design(simulate, count)
+    _add_design(simulate)
     simulate.add_argument("--simulator", choices=("auto", "amaranth", "compiled"), default="auto", help="which (auto)")
     simulate.add_argument("--interval", type=int, metavar="N", help="clocks between tuples (as fast as they are taken)")
     simulate.add_argument("--stall", type=float, default=0.0, metavar="P", help="how likely the output waits (0)")
@@ -43,7 +46,7 @@ def add_hardware(commands: Any, count: Any) -> None:
     synthesise.add_argument("--right", required=True, metavar="COLUMNS", help="the right stream, likewise")
     synthesise.add_argument("--payload", type=int, default=32, metavar="BITS", help="that travel with a tuple (32)")
     synthesise.add_argument("--not-null", action="store_true", help="no column has NULLs, so none has a bit for them")
-    _add_design(synthesise, count)
+    _add_design(synthesise)
     synthesise.add_argument("--verilog", type=Path, metavar="FILE", help="write the circuit as Verilog")
     synthesise.add_argument("--target", choices=("xc7", "ecp5"), help="xc7: resources; ecp5: place and route (xc7, "
                             "unless there is --verilog)")  # fmt: skip
@@ -58,7 +61,7 @@ def add_hardware(commands: Any, count: Any) -> None:
     report.set_defaults(run=_with_extra(_report))
 
 
-def _add_design(parser: argparse.ArgumentParser, count: Any) -> None:
+def _add_design(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--on", required=True, metavar="PREDICATE", help='such as "l.k = r.k AND l.x > r.x"')
     parser.add_argument("--alias", nargs=2, metavar=("LEFT", "RIGHT"), help="what the predicate calls the streams")
     parser.add_argument("--cores", type=count, default=8, metavar="N", help="join cores (8)")
@@ -97,7 +100,7 @@ def _simulate(arguments: argparse.Namespace) -> None:
     if time is not None and len(time) > 2:
         raise ArgumentError(f"--time: {len(time)} columns given; give one, or one of each stream")
     if arguments.out is not None:
-        _kind(str(arguments.out), "--out")
+        file_kind(str(arguments.out), "--out")
     left, right = read_table(arguments.left, "LEFT"), read_table(arguments.right, "RIGHT")
     table, figures = simulate(
         left, right, on=arguments.on, time=None if time is None else time[0] if len(time) == 1 else tuple(time),
@@ -127,7 +130,6 @@ def _synthesise(arguments: argparse.Namespace) -> None:
     from ..hardware.design import check_design
     from ..hardware.synthesis import resources, timing
     from ..hardware.verilog import design_of, verilog
-    from . import read_schema
 
     left, right = read_schema(arguments.left, "--left"), read_schema(arguments.right, "--right")
     if arguments.not_null:
@@ -178,63 +180,8 @@ def _not_null(schema: pa.Schema) -> pa.Schema:
 
 def _report(arguments: argparse.Namespace) -> None:
     from ..hardware.report import run
-    from . import _wide_console
 
     run(
-        _wide_console(), experiments=arguments.experiments, quick=arguments.quick, json_file=arguments.json,
+        wide_console(), experiments=arguments.experiments, quick=arguments.quick, json_file=arguments.json,
         plots_directory=arguments.plots,
     )  # fmt: skip
-
-
-def _kind(text: str, argument: str) -> str:
-    from . import FILES
-
-    kind = FILES.get(Path(text).suffix.lower())
-    if kind is None:
-        raise ArgumentError(f"{argument}: {text!r} has no known format; it must end in {', '.join(sorted(FILES))}")
-    return kind
-
-
-def read_table(text: str, argument: str) -> pa.Table:
-    """A file as a table."""
-    import pyarrow as pa
-
-    kind = _kind(text, argument)
-    try:
-        if kind == "parquet":
-            from pyarrow import parquet
-
-            return parquet.read_table(text)
-        if kind == "csv":
-            from pyarrow import csv
-
-            return csv.read_csv(text)
-        try:
-            with pa.OSFile(text) as file:
-                return pa.ipc.open_file(file).read_all()
-        except pa.ArrowInvalid:
-            with pa.OSFile(text) as file:
-                return pa.ipc.open_stream(file).read_all()
-    except (OSError, pa.ArrowException) as error:
-        raise ArgumentError(f"{argument}: cannot read {text!r} as {kind}: {error}") from None
-
-
-def write_table(table: pa.Table, file: Path) -> None:
-    """A table as a file, in the format that its name says."""
-    import pyarrow as pa
-
-    kind = _kind(str(file), "--out")
-    try:
-        if kind == "parquet":
-            from pyarrow import parquet
-
-            parquet.write_table(table, file)
-        elif kind == "csv":
-            from pyarrow import csv
-
-            csv.write_csv(table, file)
-        else:
-            with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-                writer.write_table(table)
-    except (OSError, pa.ArrowException) as error:
-        raise ArgumentError(f"--out: cannot write {str(file)!r} as {kind}: {error}") from None

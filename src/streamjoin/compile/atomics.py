@@ -1,4 +1,4 @@
-"""Words that several threads read and write at once: acquire loads, release stores, and adding in one step."""
+"""Words that several threads read and write at the same time: acquire loads, release stores, atomic additions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .intrinsics import element
 
 
 def _load(typing: Any, words: Any, place: Any) -> Any:
-    """words[place]; what its writer did before it stored this value is seen from here on."""
+    """Return words[place]; the caller then also sees all that the writer of this value wrote before it."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.load_atomic(element(context, builder, signature.args[0], *args), "acquire", 8)
@@ -21,7 +21,7 @@ def _load(typing: Any, words: Any, place: Any) -> Any:
 
 
 def _store(typing: Any, words: Any, place: Any, value: Any) -> Any:
-    """words[place] = value; whoever sees it also sees all that was done before."""
+    """Set words[place] = value; a thread that loads this value also sees all that was written before."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         builder.store_atomic(args[2], element(context, builder, signature.args[0], *args[:2]), "release", 8)
@@ -31,7 +31,7 @@ def _store(typing: Any, words: Any, place: Any, value: Any) -> Any:
 
 
 def _add(typing: Any, words: Any, place: Any, amount: Any) -> Any:
-    """words[place] += amount in one step, whoever else does so; returns the value before."""
+    """Add to words[place] in one step, even if other threads add to it too; returns the value before."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.atomic_rmw("add", element(context, builder, signature.args[0], *args[:2]), args[2], "acq_rel")

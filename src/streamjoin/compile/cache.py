@@ -1,8 +1,8 @@
 """Where compiled code is kept: a directory of generated modules, beside which Numba puts their machine code.
 
-The directory is `$STREAMJOIN_CACHE_DIR`, or `streamjoin` in the user's cache directory. It may be deleted at any time
-and used by many processes at once. Whoever can write to it can run code as its users, so a directory that belongs to
-somebody else or is open to others is only used when it was named explicitly.
+The directory is `$STREAMJOIN_CACHE_DIR`, or `streamjoin` in the user's cache directory. It may be deleted at any time,
+and many processes may use it at once. A person who can write to it can run code as its users. So a directory that
+belongs to somebody else, or that others can write to, is only used if `$STREAMJOIN_CACHE_DIR` names it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from typing import Any
 from numba import __version__ as numba_version
 from numba import njit
 
-from .. import __version__
 from ..errors import ArgumentError
+from ..version import __version__
 
 Kernel = Callable[..., int]
 UNREADABLE = (EOFError, pickle.UnpicklingError, ValueError, AttributeError, ImportError, IndexError, KeyError, OSError)
@@ -34,7 +34,7 @@ UNREADABLE = (EOFError, pickle.UnpicklingError, ValueError, AttributeError, Impo
 
 
 def compiled(function: Callable[..., Any], *, nogil: bool = True) -> Any:
-    """Compile a function of this package, and keep the machine code wherever Numba finds a place for it."""
+    """Compile a function of this package. The machine code is kept wherever Numba finds a place for it."""
     try:
         return njit(nogil=nogil, cache=True)(function)
     except RuntimeError:  # a read-only installation, and no home directory either
@@ -42,20 +42,20 @@ def compiled(function: Callable[..., Any], *, nogil: bool = True) -> Any:
 
 
 def compiled_brief(function: Callable[..., Any]) -> Any:
-    """The same for what takes a moment: it keeps the GIL, which others would take from it and not give back as soon."""
+    """The same for a function that returns at once. It keeps the GIL: to get it back takes longer than the call."""
     return compiled(function, nogil=False)
 
 
 @cache
 def cache_directory() -> Path:
-    """Where generated kernels live; its name changes with the versions that machine code depends on."""
+    """Where generated kernels are kept. Its name changes with the versions that machine code depends on."""
     stamp = hashlib.sha256(f"{__version__} {numba_version} {sys.version}".encode()).hexdigest()[:12]
     return private_directory(f"kernels-{stamp}")
 
 
 @cache
 def private_directory(name: str) -> Path:
-    """A directory of this name that nobody else can write to: in the cache directory, or else a temporary one."""
+    """A directory of this name that nobody else can write to: in the cache directory if possible, else temporary."""
     chosen = os.environ.get("STREAMJOIN_CACHE_DIR")
     try:
         base = Path(chosen) if chosen else _user_cache() / "streamjoin"
@@ -83,7 +83,7 @@ def _is_private(directory: Path) -> bool:
 
 
 def forget(source: str, name: str) -> None:
-    """Remove what is kept of a function, because it cannot be read."""
+    """Remove the files of a function that cannot be read."""
     load.cache_clear()
     path = _path(source, name)
     for file in [path, *(path.parent / "__pycache__").glob(f"{path.stem}*")]:
@@ -91,8 +91,8 @@ def forget(source: str, name: str) -> None:
 
 
 def _path(source: str, name: str) -> Path:
-    """A kernel's file. Its name changes with the kernel's text, and with that of our modules which the text imports:
-    their functions become part of its machine code."""
+    """A kernel's file. Its name changes with the kernel's text, and with the text of our modules that it imports: their
+    functions become part of its machine code."""
     digest = hashlib.sha256(source.encode())
     for module in re.findall(r"^from (streamjoin\S+) import", source, re.MULTILINE):
         digest.update(_content(module))
@@ -128,7 +128,7 @@ def load(source: str, name: str) -> Kernel:
 
 
 class LazyKernel:
-    """Compiled when it is first called."""
+    """A kernel that is compiled when it is first called."""
 
     def __init__(self, source: str, name: str) -> None:
         self._source, self._name = source, name

@@ -1,7 +1,7 @@
 """From a mask of hits to pairs: the part of a scan that does not depend on the predicate.
 
-Positions of set bits are written with LLVM's vector compress (one instruction with AVX-512, scalar code elsewhere),
-so a slice in which many tuples match costs little more than one in which few do.
+LLVM's vector compress (one instruction with AVX-512, scalar code elsewhere) writes the places of the hits. So a slice
+in which many tuples match costs little more than one in which few do.
 """
 
 from __future__ import annotations
@@ -77,14 +77,15 @@ def _append_16_inside(
 def collect(mask, probe, begin, coordinate, low, high, out_probe, out_stored, found, density):
     """Append (probe, begin + j) for each set mask[j] with low <= coordinate[j] < high; returns the new count.
 
-    `mask` is scratch of a multiple of 64 places; the outputs are overwritten up to 16 places beyond the mask's hits.
-    `density` only matters for speed: 0 expects hardly any hits, 1 some, 2 many.
+    `mask` has a multiple of 64 places, and those behind the slice are overwritten. The outputs are overwritten up to 16
+    places beyond the mask's hits. `density` only matters for speed: 0 expects hardly any hits, 1 some, 2 many.
     """
     size = len(coordinate)
     if high <= low:
         return found
     for j in range(size, (size + 63) & ~63):
         mask[j] = False
+    # Few hits: write the places of all of them first, and test their coordinates one by one afterwards.
     end = found
     if density == 1:
         for j in range(0, size, 16):
@@ -94,6 +95,7 @@ def collect(mask, probe, begin, coordinate, low, high, out_probe, out_stored, fo
             if _any_of_64(mask, group):
                 for j in range(group, min(group + 64, size), 16):
                     end += _append_16(mask, j, np.int32(begin + j), out_stored, end)
+    # Many hits: test 16 coordinates at once while the places are written.
     if density == 2 or (end - found) * 16 > size:
         end = found
         whole = size & ~15

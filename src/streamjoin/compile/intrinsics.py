@@ -1,7 +1,7 @@
-"""LLVM that Numba has no words for: vectors of lanes, prefetching, addresses.
+"""What LLVM can do and Numba cannot say: vectors of lanes, prefetching, addresses.
 
-The first half are building blocks for the bodies of intrinsics (`codegen` functions): they take a builder and give
-LLVM values. The second half are intrinsics that kernels call.
+The first half has building blocks for the bodies of intrinsics (`codegen` functions): they take a builder and return
+LLVM values. The second half has intrinsics that kernels call.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def element(context: Any, builder: Any, array_type: Any, array: Any, place: Any)
 
 
 def load_lanes(builder: Any, pointer: Any, kind: Any, lanes: int) -> Any:
-    """So many neighbouring values of a kind, as one vector."""
+    """The next `lanes` values of a kind, as one vector."""
     return builder.load(builder.bitcast(pointer, ir.VectorType(kind, lanes).as_pointer()), align=kind.width // 8)
 
 
@@ -76,7 +76,7 @@ def _prefetch(builder: Any, pointer: Any) -> None:
 
 @intrinsic
 def prefetch(typing: Any, array: Any, place: Any) -> Any:
-    """Ask for array[place] to be brought into the cache; the place may lie beyond the array."""
+    """Start to load array[place] into the cache; the place may lie beyond the array."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         where = element(context, builder, signature.args[0], args[0], args[1])
@@ -88,7 +88,7 @@ def prefetch(typing: Any, array: Any, place: Any) -> Any:
 
 @intrinsic
 def prefetch_at(typing: Any, address: Any) -> Any:
-    """Ask for what lies at an address to be brought into the cache."""
+    """Start to load what lies at an address into the cache."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         _prefetch(builder, builder.inttoptr(args[0], cgutils.voidptr_t))

@@ -13,7 +13,9 @@ from ..predicate.lower import Lowered, lower
 from ..predicate.plan import Band, Interval, Plan
 from ..predicate.render import render
 from ..side import SIDES, Side, other
-from ..store.key_choice import SideKeys
+from ..store.index_choice import usual_index
+from ..store.key_choice import KeyChooser
+from ..store.registry import INDEXES
 from .options import Options, check_options
 
 WIDTH = 12
@@ -69,10 +71,9 @@ class Explanation:
     __repr__ = __str__
 
     def _index(self) -> str:
-        if self.index == "hash":
-            return "hash, on the equality; the rest is tested along its chains"
-        if self.index == "scan":
-            return "scan: every stored tuple in the window is tested"
+        kind = INDEXES[self.index]
+        if kind.needs != "order":
+            return f"{kind.name}{kind.how}"
         sides = [f"{side} stored: {self.keys[side] or 'none, so it is scanned'}" for side in SIDES]
         return f"{self.index}, sorted by a key ({'; '.join(sides)})"
 
@@ -159,8 +160,8 @@ def _explanation(plan: Plan, lowered: Lowered, options: Options, aliases: tuple[
         recheck=texts(lowered.recheck),
         recheck_long_text=texts(lowered.recheck_long_text),
         slots={side: tuple(slot.dtype for slot in lowered.slots[side]) for side in SIDES},
-        keys={side: SideKeys(lowered, side).first_key(aliases) for side in SIDES},
-        index=options.index if options.index != "auto" else "bi-sort" if lowered.has_order else "scan",
+        keys={side: KeyChooser(lowered, side).first_key(aliases) for side in SIDES},
+        index=options.index if options.index != "auto" else usual_index(lowered.has_order),
     )
 
 

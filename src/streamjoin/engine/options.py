@@ -13,6 +13,8 @@ from ..arguments import choose
 from ..arrow.times import TimeColumns, time_columns
 from ..errors import ArgumentError
 from ..side import Side
+from ..store.registry import INDEXES
+from ..topology.registry import ALGORITHMS, default_algorithm
 from ..window import CountWindow, TimeUnit, TimeWindow, check_windows, lateness_ticks, parse_window, ticks
 
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
@@ -34,7 +36,6 @@ IndexName = Literal["scan", "hash", "bi-sort", "rap-table", "wib-tree", "auto"]
 Late = Literal["drop", "keep"]
 """Whether late rows are only counted, or also kept for `late()`."""
 
-ORDERED: tuple[str, ...] = ("bi-sort", "rap-table", "wib-tree")
 MOST_WORKERS = 256
 """Each may be a thread; more of them than cores only take turns."""
 MAX_PENDING, MAX_BATCH, MAX_WAIT = 1 << 24, 1 << 15, 0.005
@@ -60,11 +61,16 @@ class Options:
     """Seconds."""
 
     @property
+    def is_scanned(self) -> bool:
+        """Whether the user's index looks at all tuples, so that no keys are needed."""
+        return self.index != "auto" and INDEXES[self.index].scanned
+
+    @property
     def needs_order(self) -> bool:
         """Whether tuples must be taken in the merged order: where order decides which pairs there are, or theirs, or
-        where the algorithm begins with it."""
+        where the algorithm needs it."""
         counted = any(isinstance(window, CountWindow) for window in self.windows.values())
-        return counted or self.order == "sorted" or self.algorithm == "scalejoin"
+        return counted or self.order == "sorted" or ALGORITHMS[self.algorithm].needs_order
 
 
 def check_options(
@@ -117,20 +123,21 @@ def _in_ticks(window: TimeWindow | CountWindow, unit: TimeUnit | None) -> TimeWi
 
 
 def _algorithm(algorithm: Any, workers: int) -> str:
-    choose("algorithm", algorithm, get_args(Algorithm))
+    choose("algorithm", algorithm, [*ALGORITHMS, "auto"])
     if algorithm == "auto":
-        return "panjoin" if workers > 1 else "three-step"
+        return default_algorithm(workers)
     return str(algorithm)
 
 
 def _index(index: Any, has_equality: bool, has_order: bool) -> str:
-    choose("index", index, get_args(IndexName))
-    if index == "hash" and not has_equality:
+    choose("index", index, [*INDEXES, "auto"])
+    needs = "nothing" if index == "auto" else INDEXES[index].needs
+    if needs == "equality" and not has_equality:
         raise ArgumentError(
-            "index: 'hash' needs an equality between the two streams that every pair must meet, such as l.k = r.k, "
+            f"index: {index!r} needs an equality between the two streams that every pair must meet, such as l.k = r.k, "
             "and the predicate has none; use 'auto'" + (", 'bi-sort'" if has_order else "") + " or 'scan'"
         )
-    if index in ORDERED and not has_order:
+    if needs == "order" and not has_order:
         raise ArgumentError(
             f"index: {index!r} needs an equality, a band or a range between the two streams that every pair must meet, "
             "such as l.x BETWEEN r.a - 5 AND r.a + 5, and the predicate has none that it could sort by; use 'scan' or "
@@ -141,7 +148,7 @@ def _index(index: Any, has_equality: bool, has_order: bool) -> str:
 
 def _rows(argument: str, value: Any) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < 1:
-        raise ArgumentError(f"{argument}: {value!r} will not do; give a number of rows, 1 or more")
+        raise ArgumentError(f"{argument}: {value!r} is not valid; give a number of rows, 1 or more")
     return int(value)
 
 
@@ -149,7 +156,7 @@ def _seconds(argument: str, value: Any) -> float:
     if isinstance(value, timedelta):
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
-        raise ArgumentError(f"{argument}: {value!r} will not do; give seconds, such as 0.005, or a timedelta")
+        raise ArgumentError(f"{argument}: {value!r} is not valid; give seconds, such as 0.005, or a timedelta")
     return float(value)
 
 
@@ -157,5 +164,5 @@ def _workers(workers: Any) -> int:
     if workers is None:
         return min(os.cpu_count() or 1, MOST_WORKERS)
     if isinstance(workers, bool) or not hasattr(workers, "__index__") or not 1 <= int(workers) <= MOST_WORKERS:
-        raise ArgumentError(f"workers: {workers!r} will not do; give a number of cores, from 1 to {MOST_WORKERS}")
+        raise ArgumentError(f"workers: {workers!r} is not valid; give a number of cores, from 1 to {MOST_WORKERS}")
     return int(workers)

@@ -15,6 +15,7 @@ from ..arrow.times import read_time
 from ..errors import ArgumentError, DataError, StateError
 from ..parallel.gate import EVER, NEVER, Gate
 from ..payload.payload import Payload
+from ..tasks import one_after_another
 from ..window import time_unit
 
 CAPACITY, MOST_SOURCES = 1 << 12, 1 << 10
@@ -32,12 +33,12 @@ class ScaleGate:
     def __init__(self, schema: Any, sources: int, *, time: str) -> None:
         self.schema = as_schema(schema, "schema")
         if isinstance(sources, bool) or not isinstance(sources, int) or not 1 <= sources <= MOST_SOURCES:
-            raise ArgumentError(f"sources: {sources!r} will not do; give a number from 1 to {MOST_SOURCES}")
+            raise ArgumentError(f"sources: {sources!r} is not valid; give a number from 1 to {MOST_SOURCES}")
         if time not in self.schema.names:
             raise ArgumentError(f"time: there is no column {time!r}; there are: {', '.join(self.schema.names)}")
         self._time = self.schema.field(time)
         self._unit = time_unit(self._time.type, "time", time)
-        self._payload = Payload(self.schema, lambda tasks: [task() for task in tasks])
+        self._payload = Payload(self.schema, one_after_another)
         self._gate = Gate(sources, 1, CAPACITY)
         self._before: list[deque[tuple[Rows, Rows]]] = [deque() for _ in range(sources)]
         """Times and rows that have not found room in the gate, by source."""

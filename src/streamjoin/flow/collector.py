@@ -1,4 +1,4 @@
-"""Collecting (PanJoin, section III-A, step 1): pushes that nobody has asked for yet become one batch.
+"""Collecting (PanJoin, section III-A, step 1): several pushes become one batch.
 
 A batch is run when it has grown to the largest size, when its oldest tuple has waited long enough, or when results are
 asked for. So batches are as small as the reader is quick, and large under load.
@@ -16,8 +16,9 @@ from .front import Step, joined
 
 
 class Collector:
-    """Both sides of a step join at once if the front has put them in order (`in_order`), and then large steps stay
-    apart, or if the topology `meets_once`; else the left's first, then the right's (see `Front`)."""
+    """Merges steps. With `in_order` the front has put the tuples in order: both sides of a step join at once, and a
+    step stays below the largest size. With `meets_once` the topology allows both sides at once. Otherwise the left's
+    tuples join first, then the right's (see `Front`)."""
 
     def __init__(self, in_order: bool, meets_once: bool) -> None:
         self._in_order, self._meets_once = in_order, meets_once

@@ -1,4 +1,4 @@
-"""What stands before the join: when a tuple takes part, where it lies, and whom it may meet.
+"""Before the join: when a tuple takes part, where it lies, and whom it may meet.
 
 Two fronts. `AsFound` serves time windows: a tuple takes part at once, its coordinate is its timestamp. `InOrder`
 serves whatever depends on order (count windows, sorted results): a tuple takes part once it is ready, its
@@ -57,8 +57,8 @@ def joined(seen: list[tuple[Rows, Rows]]) -> tuple[Rows, Rows]:
 
 
 class Front(Protocol):
-    """`together` says how the sides of several steps may be merged: in one step, in which of two tuples only the later
-    one finds the other; or in two, since each finds the other and so must come before or after it as a whole."""
+    """`together`: of two tuples only the later one finds the other, so both sides of several steps may be merged into
+    one step. Otherwise each finds the other, and the sides must join one after the other."""
 
     together: bool
 
@@ -155,9 +155,7 @@ class InOrder:
         return [_step(columns, cuts) for cuts in _cuts(times)]
 
     def floor(self, side: Side) -> int | None:
-        floor = self._order.floor(side, self._next_time)
-        self._order.history[side].forget(floor)
-        return floor
+        return self._order.floor(side, self._next_time)
 
     def first_row(self, side: Side) -> int | None:
         return self._waiting[side].smallest(1)

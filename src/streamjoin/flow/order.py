@@ -108,7 +108,8 @@ class MergedOrder:
         return positions, (high - window.rows, high)
 
     def floor(self, side: Side, next_time: int | None) -> int:
-        """The first position that a future tuple of the other side, not before `next_time`, can still meet."""
+        """The first position that a future tuple of the other side, not before `next_time`, can still meet. Positions
+        below it are forgotten."""
         window = self.windows[side]
         if isinstance(window, CountWindow):
             floor = max(self.total[side] - window.rows, 0)
@@ -116,6 +117,7 @@ class MergedOrder:
             floor = 0
         else:
             floor = int(self.history[side].after(shift(np.array([next_time]), -window.amount))[0])
+        self.history[side].forget(floor)
         return floor
 
 

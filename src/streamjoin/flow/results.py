@@ -1,4 +1,4 @@
-"""What stands behind the join: pairs of row numbers on their way to the reader, in the order that was asked for.
+"""Behind the join: pairs of row numbers on their way to the reader, in the order that was asked for.
 
 Rows that are reported without a partner (`how` other than inner) are known only when their window has closed, so
 each open tuple of such a side is remembered until then. Their result timestamp is their own.
@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..arrays import Rows
-from ..engine.options import Options
+from ..arrays import INT64_MAX, INT64_MIN, Rows
 from ..side import SIDES, Side
 from .front import Step
 from .runs import RunBuffer
@@ -24,7 +23,7 @@ Times = Callable[[Side, Rows], Rows]
 
 NONE = -1
 """The row number of a partner that is not there."""
-_LAST = np.iinfo(np.int64).max
+_LAST = INT64_MAX
 
 
 class OpenTuples:
@@ -78,12 +77,12 @@ class OpenTuples:
 
 
 class Results:
-    """Pairs that wait to be polled."""
+    """Pairs that wait to be polled. `finds_late`: a pair may be found later than it could, so a sorted result is held
+    until no earlier one can follow."""
 
-    def __init__(self, options: Options) -> None:
-        how = options.how
+    def __init__(self, how: str, order: str, finds_late: bool) -> None:
         self._how = how
-        self._sorted = options.order == "sorted"
+        self._sorted = order == "sorted"
         outer: dict[Side, bool] = {
             "left": how in ("left", "full", "semi", "anti"),
             "right": how in ("right", "full"),
@@ -94,8 +93,7 @@ class Results:
         self._count = 0
         self._of_step: list[tuple[Rows, Rows]] = []
         self._earliest_open: int | None = None
-        self._late = options.algorithm == "handshake"
-        """Whether pairs may be found later than they could."""
+        self._finds_late = finds_late
 
     def __len__(self) -> int:
         return self._count
@@ -152,14 +150,14 @@ class Results:
         elif len(left):
             key = np.maximum(_times_or_lowest("left", left, times), _times_or_lowest("right", right, times))
             columns = [key, np.where(left < 0, _LAST, left), np.where(right < 0, _LAST, right)]
-            if self._open or self._late:
+            if self._open or self._finds_late:
                 self._held.push(columns)
             else:
                 self._emit(*_in_order(columns))
 
     def settle(self, times: Times, unmet: int | None) -> None:
-        """Let go of held results that no other one can precede any more: neither an open tuple nor a pair that will be
-        found later, at `unmet` or after it."""
+        """Let through the held results that nothing can precede any more: no open tuple, and no pair that is found
+        later. Such pairs have the timestamp `unmet` or a later one."""
         opens = [o.earliest(side, times) for side, o in self._open.items()]
         self._earliest_open = min((t for t in (*opens, unmet) if t is not None), default=None)
         if self._sorted:
@@ -212,7 +210,7 @@ def _times_or_lowest(side: Side, rows: Rows, times: Times) -> Rows:
     absent = rows < 0
     if not absent.any():
         return times(side, rows)
-    found = np.full(len(rows), np.iinfo(np.int64).min)
+    found = np.full(len(rows), INT64_MIN)
     found[~absent] = times(side, rows[~absent])
     return found
 

@@ -1,13 +1,13 @@
-"""Admission control (FPGA paper, section IV-D): which tuples enter, and when the cores rest.
+"""Admission control (FPGA paper, section IV-D): which tuples enter, and when the cores pause.
 
-Invariant: tuples enter one at a time, in the order of their arrival and, of two that arrive together, the left one
-first, and only when every core has fetched all that the one before is compared with. No core fetches a pair that its
-queue might have no room for.
+Invariant: tuples enter one at a time, in the order of arrival. Of two that arrive together, the left one enters first.
+A tuple enters only when every core has fetched all candidates of the tuple before. No core fetches a pair unless its
+queue has room for the result.
 
-Rule 1 of the paper: while any full flag is up, no tuple enters and all cores rest. Rule 2, that a full merger takes
-nothing, is in the mergers. `scope="core"` is the paper's future work: a core rests only for its own queue, and the
-others go on to the end of the scan. What arrives while a flag is up is dropped ("discard", as in the paper), or waits
-at the input ("lossless").
+Rule 1 of the paper: while any full flag is up, no tuple enters and all cores pause. Rule 2, that a full merger takes
+nothing, is in the mergers. `scope="core"` is the paper's future work: a core pauses only for its own queue, and the
+others finish their scan. A tuple that arrives while a flag is up is dropped ("discard", as in the paper), or waits at
+the input ("lossless").
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from .design import Admission, Scope
 
 
 class AdmissionController(wiring.Component):
-    """`held` says that a right tuple, which arrived together with the left one that now enters, waits for its turn.
-    `discard` says that what the inputs give in this clock is dropped."""
+    """`held`: a right tuple waits, because it arrived together with the left tuple that enters now. `discard`: the
+    tuples at the inputs are dropped in this clock."""
 
     def __init__(self, cores: int, mode: Admission, scope: Scope) -> None:
         self._mode, self._scope = mode, scope

@@ -1,7 +1,7 @@
-"""The compiled simulator: Yosys writes the circuit as C++ (CXXRTL), and the machine's C++ compiler does the rest.
+"""The compiled simulator: Yosys writes the circuit as C++ (CXXRTL), and the machine's C++ compiler builds it.
 
-Hundreds of times as fast as Amaranth's simulator once it is built; builds are kept. Values cross in words of 32 bits,
-through pointers into the circuit itself.
+It runs hundreds of times as fast as Amaranth's simulator. Builds are kept. Values are exchanged in words of 32 bits,
+through pointers into the circuit.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ class Compiled:
         self._pairs = len(watch)
 
     def run(self, driver: Driver) -> None:
-        """Run a driver to its end. Nothing here waits, so its coroutine never pauses."""
+        """Run a driver to its end. No call here waits, so the coroutine never pauses."""
         try:
             driver(self).__await__().__next__()
         except StopIteration:
             return
-        raise AssertionError("the driver waited for something else than the circuit")
+        raise AssertionError("the driver waited for something other than the circuit")
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
@@ -130,7 +130,7 @@ class Compiled:
 
 
 class Object(ctypes.Structure):
-    """cxxrtl_object of CXXRTL's C interface, version 0, as far as it is used."""
+    """The fields of cxxrtl_object (CXXRTL's C interface, version 0) that are used here."""
 
     _fields_ = (
         ("type", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("width", ctypes.c_size_t), ("lsb_at", ctypes.c_size_t),
@@ -139,7 +139,7 @@ class Object(ctypes.Structure):
 
 
 def compiler() -> list[str] | None:
-    """The command of the C++ compiler: $CXX, or what the machine calls one."""
+    """The command of the C++ compiler: $CXX, or the first known one on the path; None if there is none."""
     chosen = shlex.split(os.environ.get("CXX", ""))
     if chosen:
         return chosen if shutil.which(chosen[0]) else None
@@ -147,7 +147,7 @@ def compiler() -> list[str] | None:
 
 
 def _loaded(source: str) -> ctypes.CDLL:
-    """The circuit's library; one that cannot be loaded was cut off or meant for another machine, and is made again."""
+    """Load the circuit's library; build it again if the file is incomplete or from another machine."""
     try:
         return ctypes.CDLL(str(build(source)))
     except OSError:
@@ -159,7 +159,7 @@ def build(source: str) -> Path:
     """Compile a netlist into a shared library."""
     cxx = compiler()
     if cxx is None:
-        raise ToolError("the compiled simulator needs a C++ compiler (g++ or clang++), and there is none; "
+        raise ToolError("the compiled simulator needs a C++ compiler (g++ or clang++), and none was found; "
                         "install one, or use simulator='amaranth'")  # fmt: skip
     options = ["-std=c++14", "-O1", "-fPIC", "-shared", "-w"]
     script = (

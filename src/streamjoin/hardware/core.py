@@ -4,10 +4,10 @@ Invariant: whenever a tuple enters one of the core's segments, it is compared on
 other segment at that moment, before anything moves again. Since the streams move in opposite directions, two tuples
 are brought into the same core once, so every pair is compared exactly once.
 
-The paper's states: STATE1 is `ready` with nothing to do; STATE2-4 and 6, which read the inputs and decide what to do,
-cost no clock of their own, because they are done in the last clock of the scan before; STATE5 is a scan for the newest
-left tuple, STATE7 for the newest right one. So a tuple takes `rows` clocks, as Table 1 of the handshake join paper has
-it (100 clocks for 100 tuples on one core).
+The paper's states: STATE1 is `ready` with nothing to do. STATE2-4 and STATE6 read the inputs and decide; they cost no
+clock, because they happen in the last clock of the scan before. STATE5 is the scan for the newest left tuple, STATE7
+for the newest right tuple. So a tuple takes `rows` clocks, as in Table 1 of the handshake join paper (100 clocks for
+100 tuples on one core).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from .predicate import Circuit
 from .segment import RamSegment, RegisterSegment
 
 SLACK = 2
-"""Results that may still come when a full flag is seen: one being compared, and one fetched while the flag travels
-through the admission controller's register."""
+"""Results that may still come after a full flag rises: one is being compared, and one is fetched while the flag passes
+the admission controller's register."""
 
 
 class JoinCore(wiring.Component):

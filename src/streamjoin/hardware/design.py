@@ -1,4 +1,4 @@
-"""What can be chosen about a handshake join circuit, checked at the call."""
+"""The parameters of a handshake join circuit, checked when they are given."""
 
 from __future__ import annotations
 
@@ -9,22 +9,21 @@ from ..arguments import choose
 from ..errors import ArgumentError
 
 Admission = Literal["lossless", "discard"]
-"""What happens to a tuple that arrives while a queue is full: it waits at the input, or is dropped as in the paper."""
+"""What happens to a tuple that arrives while a queue is full: it waits at the input, or is dropped, as in the paper."""
 Scope = Literal["all", "core"]
-"""Who rests while a queue is full: every core, as in the paper, or the core whose queue it is."""
+"""Which cores pause while a queue is full: all of them, as in the paper, or only the core that has the queue."""
 MergerKind = Literal["paper", "full-rate"]
-"""Two results in three clocks, as the paper's states have it, or one in every clock."""
+"""A merger's speed: two results in three clocks, as in the paper, or one result per clock."""
 
 MOST_CORES, LONGEST_SEGMENT = 256, 1 << 20
 LEAST_RAM_ROWS = 3
-"""In block RAM, a tuple about to leave is read ahead of time, which takes this long after a shift."""
+"""Block RAM must fetch the tuple that leaves next; that takes this many clocks after a shift."""
 LEAST_CORE_BUFFER, LEAST_MERGER_BUFFER = 3, 2
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A circuit's parameters. The defaults are the FPGA paper's, but for `admission` and fewer cores; it is
-    checked when it is made."""
+    """A circuit's parameters. The defaults are the FPGA paper's, except `admission` and the number of cores."""
 
     cores: int = 8
     segment: int = 8
@@ -46,17 +45,17 @@ class Design:
         _whole("core_buffer", self.core_buffer, LEAST_CORE_BUFFER, 1 << 16)
         _whole("merger_buffer", self.merger_buffer, LEAST_MERGER_BUFFER, 1 << 16)
         if not isinstance(self.ram, bool):
-            raise ArgumentError(f"ram: {self.ram!r} will not do; give True or False")
+            raise ArgumentError(f"ram: {self.ram!r} is not valid; give True or False")
         choose("merger", self.merger, get_args(MergerKind))
         choose("scope", self.scope, get_args(Scope))
         choose("admission", self.admission, get_args(Admission))
         if self.segment % self.lanes:
             raise ArgumentError(
-                f"lanes: {self.lanes} does not divide the segment of {self.segment}; each has its share"
+                f"lanes: {self.lanes} does not divide the segment of {self.segment}; every lane has an equal share"
             )
         if self.ram and self.rows < LEAST_RAM_ROWS:
             raise ArgumentError(
-                f"segment: {self.segment} will not do for {self.lanes} lanes in block RAM; give {LEAST_RAM_ROWS} for "
+                f"segment: {self.segment} is not valid for {self.lanes} lanes in block RAM; give {LEAST_RAM_ROWS} for "
                 f"each lane, {LEAST_RAM_ROWS * self.lanes} in all, or more"
             )
 
@@ -71,7 +70,7 @@ class Design:
 
 
 def check_design(**given: Any) -> Design:
-    """A design from keyword arguments; ArgumentError names the one that will not do."""
+    """A design from keyword arguments; ArgumentError names the one that is not valid."""
     known = [field.name for field in fields(Design)]
     for name in given:
         if name not in known:
@@ -81,4 +80,4 @@ def check_design(**given: Any) -> Design:
 
 def _whole(name: str, value: Any, least: int, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ArgumentError(f"{name}: {value!r} will not do; give a whole number from {least} to {most}")
+        raise ArgumentError(f"{name}: {value!r} is not valid; give a whole number from {least} to {most}")

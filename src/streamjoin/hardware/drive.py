@@ -1,8 +1,8 @@
 """Feeds a handshake join tuple by tuple and takes its results: the test bench of both simulators.
 
-Invariant: tuples are offered in the order of the script; two that stand in one entry are offered together, and the
-next entry only when both were taken. A tuple is accepted or discarded, never both, and bubbles follow until every pair
-that can still meet has.
+Invariant: entries are offered in the order of the script. Both tuples of an entry are offered together, and the next
+entry follows when both were taken. A tuple is accepted or discarded, never both. Bubbles follow the script until every
+pair that can meet has met.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ COUNTED = ("suspended",)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Tuples that arrive together: packed bits, or None where that stream has none. `at` is the first clock in which
-    they are offered."""
+    """Tuples that arrive together, as packed bits; None if a stream has none. They are offered from clock `at` on."""
 
     left: int | None
     right: int | None
@@ -38,16 +37,16 @@ NOTHING = Entry(None, None)
 
 @dataclass(slots=True)
 class Run:
-    """What happened: results as packed bits, the entries' fates, and clocks."""
+    """What happened: the results as packed bits, whether each entry was accepted, and the clocks."""
 
     results: list[int] = field(default_factory=list)
     accepted: list[bool] = field(default_factory=list)
     cycles: int = 0
-    """Clocks until the last result has left and nothing is going on."""
+    """Clocks until the last result has left and the circuit is idle."""
     entered: int = 0
     """Clocks until the last tuple of the script was taken."""
     suspended: int = 0
-    """Clocks in which cores rested."""
+    """Clocks in which cores were suspended."""
     overflow: bool = False
 
 
@@ -57,8 +56,8 @@ class Hang(StreamJoinError):
 
 @dataclass(slots=True)
 class Feeder:
-    """One run. `stall`: how likely it is, clock by clock, that the output takes nothing. `gap`: how likely that the
-    next entry comes a clock later. `patience`: clocks without any progress after which the circuit is taken to hang."""
+    """One run. `stall` is the probability, in each clock, that the output takes nothing. `gap` is the probability that
+    the next entry comes a clock later. After `patience` clocks without progress the run ends with `Hang`."""
 
     script: Sequence[Entry]
     bubbles: int
@@ -109,9 +108,8 @@ class Feeder:
             waits = offered is None and clock < due
             quiet = 0 if taken or result or waits else quiet + passed + 1
             if quiet > self.patience:
-                raise Hang(
-                    f"nothing has happened for long; {len(run.accepted)} of {len(self.script)} entries were taken"
-                )
+                taken_of = f"{len(run.accepted)} of {len(self.script)}"
+                raise Hang(f"nothing has happened for {quiet} clocks; {taken_of} entries were taken")
         run.suspended, run.overflow = circuit.count("suspended"), bool(circuit.get("overflow"))
         run.cycles = clock
 

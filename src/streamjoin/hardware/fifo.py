@@ -1,10 +1,10 @@
 """The circular queue in which a join core or a merger keeps its results (FPGA paper, section IV-A).
 
-Invariant: `full` rises while at least `slack` places are left, so that results that are already on their way when the
-flag is seen still find a place. `overflow` rises, and stays, if one ever does not: it never may.
+Invariant: `full` rises while at least `slack` places are left, so results that are already on their way still find a
+place. `overflow` rises, and stays up, if a result finds none; that must never happen.
 
-The paper's queues are block RAM. These are a few results deep and are read in the clock in which they are asked, so
-they lie in LUTs that serve as RAM, which counts against us where LUTs are compared.
+The paper's queues are block RAM. These queues hold a few results and answer in the same clock, so they are built from
+LUTs that serve as RAM. This makes our LUT counts higher than the paper's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from amaranth.lib.wiring import In, Out
 
 
 class ResultFifo(wiring.Component):
-    """A queue with the paper's two flags. What comes first is seen at the output without being asked for."""
+    """A queue with the paper's two flags. The output shows the first result before it is taken."""
 
     def __init__(self, shape: Any, depth: int, slack: int) -> None:
         assert depth > slack, "a queue that is always full takes nothing"

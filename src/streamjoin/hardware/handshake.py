@@ -1,8 +1,8 @@
 """The whole handshake join (FPGA paper, Figure 3; handshake join paper, Figure 17).
 
 Invariant: with tuples entering in the merged order, the results are the pairs of `join(..., window=cores * segment)`.
-Left tuples enter at the first core, right ones at the last. A pair whose later tuple has entered meets at the latest
-when the windows have moved on by their whole length; `window` bubbles at the end of the left stream see to that.
+Left tuples enter at the first core, right tuples at the last. A pair has met at the latest when the windows have moved
+on by their whole length; `window` bubbles at the end of the left stream ensure that.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from .predicate import Circuit
 from .tools import netlist
 
 
-class HandshakeJoin(wiring.Component):
-    """Two streams in, one stream of results out. What is taken while `discarding` is up was dropped; `idle` says
-    that nothing is going on inside."""
+class HandshakeCircuit(wiring.Component):
+    """Two streams in, one stream of results out. Tuples that are taken while `discarding` is up are dropped. `idle`
+    says that the circuit has no work left."""
 
     def __init__(self, circuit: Circuit, design: Design) -> None:
         self.circuit, self.design = circuit, design
@@ -94,7 +94,7 @@ class HandshakeJoin(wiring.Component):
         return netlist(self)
 
     def _stored(self, m: Module, side: Any, target: Any, entering: Any) -> list[Any]:
-        """What the window keeps of an entering tuple."""
+        """Assign the fields that the window stores of an entering tuple."""
         assignments = [
             target.valid.eq(entering.occupied & self.circuit.accepts(m, side, entering)),
             target.payload.eq(entering.payload),

@@ -35,8 +35,8 @@ class _Merger(wiring.Component):
 
 
 class Merger(_Merger):
-    """Figure 6: STATE1 reads both inputs, STATE2 passes the first on, STATE3 the second. Three clocks for two results,
-    so at most 2/3 of a result per clock."""
+    """Figure 6: STATE1 reads both inputs, STATE2 passes on the first, STATE3 the second. Two results take three
+    clocks."""
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
@@ -59,7 +59,7 @@ class Merger(_Merger):
 
 
 class FullRateMerger(_Merger):
-    """One result per clock: whichever input has one, in turns where both do."""
+    """One result per clock, from the input that has one; if both have one, they take turns."""
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
@@ -80,8 +80,8 @@ class FullRateMerger(_Merger):
 
 
 class MergingNetwork(wiring.Component):
-    """A binary tree of mergers over any number of inputs: perfect where that is a power of two (Figure 7), else with
-    branches that are one merger shorter. A single input passes through."""
+    """A binary tree of mergers over any number of inputs. It is perfect for a power of two (Figure 7); otherwise some
+    branches are one merger shorter. A single input passes through."""
 
     def __init__(self, shape: Any, inputs: int, buffer: int, kind: MergerKind = "paper") -> None:
         self._shape, self._buffer, self._kind = shape, buffer, kind

@@ -1,14 +1,14 @@
-"""How many clocks a handshake join takes that never has to wait: what the simulated circuit is held against."""
+"""How many clocks a handshake join takes if it never waits; tests compare the simulated circuit with it."""
 
 from __future__ import annotations
 
 from .design import Design
 
 LATENCY = 3
-"""From the last scan's first clock on, beyond its rows: one to fetch the last row's candidates, one to compare them,
-and the one in which everything is seen to be idle."""
+"""Clocks after the last scan's rows: one to fetch the last row's candidates, one to compare them, and one to see that
+everything is idle."""
 
 
 def cycles_without_stalls(design: Design, tuples: int) -> int:
-    """Each tuple, and each bubble that moves the window on at the end, takes a clock per row of a segment."""
+    """Each tuple takes one clock per row of a segment, and so does each bubble at the end."""
     return (tuples + design.window) * design.rows + LATENCY

@@ -1,7 +1,7 @@
-"""The dialect of `predicate.emit` as circuits: the same text that NumPy and Numba run, over Amaranth values.
+"""The functions that emitted predicates call, as circuits: the same text runs on NumPy, Numba and Amaranth values.
 
-Amaranth's integers are exact (a sum is one bit wider than its operands), so only the conversions cut: `i32(a + b)` is
-the sum in 32 bits, wrapped as on every other target. Each name has a twin in `predicate.ops_scalar`.
+Amaranth's integers are exact (a sum is one bit wider than its operands). Only conversions cut: `i32(a + b)` is the sum
+in 32 bits, wrapped as on every other target. Each name has a twin in `predicate.ops_scalar`.
 """
 
 from __future__ import annotations

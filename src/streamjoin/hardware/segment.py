@@ -44,17 +44,17 @@ class RegisterSegment(_Segment):
 
 
 class RamSegment(_Segment):
-    """Block RAM, one bank for each lane: tuples stay where they are and a pointer moves (future work of the FPGA paper,
-    section VI), so thousands of tuples cost no logic. The banks are read together, so `lanes` comparators share the
-    scan. While a stream's own tuple enters, only the other stream's segment is scanned, so the read ports are free to
-    fetch the tuple that will leave next."""
+    """Block RAM, one bank per lane: tuples stay in place and a pointer moves, so thousands of tuples cost no logic
+    (future work of the FPGA paper, section VI). All banks are read at once, so `lanes` comparators share the scan.
+    After a tuple has entered, only the other stream's segment is scanned. The read ports of its own segment are then
+    free to fetch the tuple that leaves next."""
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         bank, place = Signal(range(max(self._lanes, 2))), Signal(range(self._rows))
         """Where the oldest tuple is, and so where the next one goes."""
         filled, fetch, fetched = Signal(), Signal(), Signal()
-        """`filled`: the pointer has been all around. Before, places beyond it hold what was there before a reset."""
+        """`filled`: the pointer has passed every place. Until then, places beyond it hold data from before a reset."""
         reads = []
         for lane in range(self._lanes):
             m.submodules[f"bank{lane}"] = ram = memory.Memory(

@@ -29,21 +29,21 @@ from ..side import SIDES, Side
 from .compiled import Compiled, compiler
 from .design import Design, check_design
 from .drive import COUNTED, WATCH, Entry, Feeder, Run
-from .handshake import HandshakeJoin
+from .handshake import HandshakeCircuit
 from .predicate import Circuit, circuit_of
 from .simulator import Backend, Interpreted
 
 PAYLOAD = 32
 INTERPRETED_WORK = 30_000
-"""Clocks times comparators up to which Amaranth's own simulator is done before a compiled one would be built."""
+"""Clocks times comparators. With less work, Amaranth's simulator ends before a compiled simulator would be built."""
 MOST_REGISTERS, MOST_WORK = 1 << 13, 1 << 30
-"""Tuples of a stream in shift registers, and clocks times comparators, that are simulated at all: beyond, building or
-running the simulator takes many minutes."""
+"""The limits of a simulation: tuples of a stream in shift registers, and clocks times comparators. Beyond them it takes
+many minutes to build or to run the simulator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Row numbers of each stream, in the order in which they arrived; `len` is how many in all."""
+    """Row numbers of each stream, in the order of arrival. `len` counts both streams."""
 
     left: list[int]
     right: list[int]
@@ -57,17 +57,17 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a run took. Names can also be asked for as items: `report["cycles"]`."""
+    """What a run took. Fields can also be read as items: `report["cycles"]`."""
 
     cycles: int
-    """Clocks from the first tuple until the last result has left, the windows' final moving through included."""
+    """Clocks from the first tuple until the last result has left, including the bubbles that empty the windows."""
     accepted: Rows
     discarded: Rows
     stalls: int
     """Clocks in which at least one core was suspended because a queue was full."""
     results: int
     entered: int
-    """Clocks until the last tuple was in."""
+    """Clocks until the last tuple had entered."""
     simulator: str
 
     def __getitem__(self, name: str) -> Any:
@@ -99,13 +99,14 @@ def simulate(
     seed: int = 0,
     **design: Any,
 ) -> Any:
-    """Join two tables with the circuit: count windows of `cores * segment` rows, whole-number columns in the predicate.
+    """Join two tables with the simulated circuit. The windows hold `cores * segment` rows of each stream; the predicate
+    reads whole-number columns only.
 
     `design` are the fields of `Design`: cores, segment, lanes, ram, merger, scope, admission, core_buffer,
     merger_buffer. Tuples arrive in the merged order (by time, the left one first; without `time`, all left ones first),
-    `interval` clocks apart: by default as fast as they are taken with lossless admission, and at the rate that the
-    unstalled circuit takes with "discard". The output takes nothing with probability `stall` in each clock, and an
-    arrival is a clock late with probability `gap`. With `report=True`, the table and a `Report`.
+    `interval` clocks apart. By default they arrive as fast as the circuit takes them (lossless admission), or as fast
+    as an unstalled circuit would take them ("discard"). In each clock the output takes nothing with probability
+    `stall`, and an arrival is delayed with probability `gap`. With `report=True`, returns the table and a `Report`.
     """
     tables: dict[Side, pa.Table] = {"left": as_table(left, "left"), "right": as_table(right, "right")}
     for side in SIDES:
@@ -114,13 +115,13 @@ def simulate(
     choose("simulator", simulator, get_args(Backend))
     for name, value in (("stall", stall), ("gap", gap)):
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
-            raise ArgumentError(f"{name}: {value!r} will not do; give a probability, 0 <= {name} < 1")
+            raise ArgumentError(f"{name}: {value!r} is not valid; give a probability, 0 <= {name} < 1")
     if interval is not None and (isinstance(interval, bool) or not isinstance(interval, int) or interval < 0):
-        raise ArgumentError(f"interval: {interval!r} will not do; give a number of clocks, 0 or more")
+        raise ArgumentError(f"interval: {interval!r} is not valid; give a number of clocks, 0 or more")
     if isinstance(seed, bool) or not isinstance(seed, int):
-        raise ArgumentError(f"seed: {seed!r} will not do; give a whole number")
+        raise ArgumentError(f"seed: {seed!r} is not valid; give a whole number")
     if not isinstance(report, bool):
-        raise ArgumentError(f"report: {report!r} will not do; give True or False")
+        raise ArgumentError(f"report: {report!r} is not valid; give True or False")
     _check_work(chosen, tables)
     plan = plan_for(on, tables["left"].schema, tables["right"].schema, aliases)
     schema = result_schema(tables["left"].schema, tables["right"].schema, "inner")
@@ -128,7 +129,7 @@ def simulate(
         (side, name) for side in SIDES for name in tables[side].column_names if tables[side].column(name).null_count
     )
     sides, rows, times = merged_order(tables, time)
-    top = _join_of(plan, nullable, chosen)
+    top = circuit_for(plan, nullable, chosen)
     circuit = top.circuit
     pace = interval if interval is not None else chosen.rows if chosen.admission == "discard" else 0
     script, arrivals = _script(circuit, tables, sides, rows, times, pace)
@@ -149,7 +150,7 @@ def simulate(
 
 
 def _check_work(design: Design, tables: dict[Side, pa.Table]) -> None:
-    """Refuse what would not come to an end: better now than never."""
+    """Refuse a simulation that would take too long."""
     if not design.ram and design.window > MOST_REGISTERS:
         raise ArgumentError(
             f"segment: {design.cores} cores of {design.segment} are {design.window} tuples of a stream in registers, "
@@ -160,12 +161,12 @@ def _check_work(design: Design, tables: dict[Side, pa.Table]) -> None:
     if clocks * design.cores * design.lanes > MOST_WORK:
         raise ArgumentError(
             f"segment: {tuples} tuples through {design.cores} cores of {design.segment} take {clocks:,} clocks, which "
-            "nobody waits for: give fewer tuples, smaller segments or more lanes"
+            "takes too long: give fewer tuples, smaller segments or more lanes"
         )
 
 
-def run(top: HandshakeJoin, feeder: Feeder, simulator: Backend) -> str:
-    """Run a feeder on one of the simulators; which one it was."""
+def run(top: HandshakeCircuit, feeder: Feeder, simulator: Backend) -> str:
+    """Run a feeder on a simulator; returns the simulator's name."""
     design = top.design
     clocks = (2 * len(feeder.script) + feeder.bubbles) * design.rows
     if simulator == "auto":
@@ -179,15 +180,15 @@ def run(top: HandshakeJoin, feeder: Feeder, simulator: Backend) -> str:
 
 
 @lru_cache(maxsize=8)
-def _join_of(plan: Plan, nullable: frozenset[tuple[Side, str]], design: Design) -> HandshakeJoin:
-    """The same circuit for the same question: writing its netlist takes longer than running it."""
-    return HandshakeJoin(circuit_of(plan, nullable, PAYLOAD), design)
+def circuit_for(plan: Plan, nullable: frozenset[tuple[Side, str]], design: Design) -> HandshakeCircuit:
+    """The circuit of a plan. It is cached, because its netlist takes longer to write than to run."""
+    return HandshakeCircuit(circuit_of(plan, nullable, PAYLOAD), design)
 
 
 def merged_order(
     tables: dict[Side, pa.Table], time: str | tuple[str, str] | None
 ) -> tuple[Array, Array, npt.NDArray[np.int64] | None]:
-    """Of every tuple in the merged order: its side (0 or 1), its row, its timestamp."""
+    """The side (0 or 1), row and timestamp of every tuple, in the merged order."""
     counts = [tables[side].num_rows for side in SIDES]
     sides = np.repeat([0, 1], counts)
     rows = np.concatenate([np.arange(count) for count in counts])
@@ -205,9 +206,9 @@ def merged_order(
 def _script(
     circuit: Circuit, tables: dict[Side, pa.Table], sides: Array, rows: Array, times: Array | None, pace: int
 ) -> tuple[list[Entry], list[tuple[int | None, int | None]]]:
-    """What is offered, and which rows that is: a left tuple and the right one after it arrive together where their
+    """The entries to offer, and the rows of each entry. A left tuple and the next right tuple arrive together if their
     timestamps are equal."""
-    packed = [pack(circuit.entering(side), _fields(circuit, side, tables[side])) for side in SIDES]
+    packed = [pack(circuit.entering(side), column_fields(circuit, side, tables[side])) for side in SIDES]
     script: list[Entry] = []
     arrivals: list[tuple[int | None, int | None]] = []
     at = 0
@@ -225,7 +226,8 @@ def _script(
     return script, arrivals
 
 
-def _fields(circuit: Circuit, side: Side, table: pa.Table) -> dict[str, Any]:
+def column_fields(circuit: Circuit, side: Side, table: pa.Table) -> dict[str, Any]:
+    """A table's columns as the fields that `pack` puts into the circuit's layout."""
     values, known = {}, {}
     for column in circuit.columns[side]:
         numbers, valid = read_numbers(contiguous(table.column(column.name)), column.type)
@@ -241,7 +243,7 @@ def _fields(circuit: Circuit, side: Side, table: pa.Table) -> dict[str, Any]:
 
 
 def pack(layout: data.StructLayout, fields: dict[str, Any]) -> Array:
-    """Columns as the packed bits of one layout: an array of Python ints."""
+    """Pack columns into the bits of a layout: one Python int per row."""
     total: Any = 0
     for name, field in layout:
         inner = fields[name]

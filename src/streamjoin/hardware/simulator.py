@@ -1,7 +1,7 @@
 """Two simulators behind one protocol: Amaranth's own, and one compiled from the circuit's netlist (`compiled`).
 
-A circuit is driven clock by clock: `set` inputs, `settle`, look at outputs with `get`, then `edge`. `settle` may run on
-through up to `limit` clocks in which nothing that is watched happens, since then nothing has to be decided either.
+A circuit is driven clock by clock: `set` inputs, `settle`, read outputs with `get`, then `edge`. `settle` may run
+through up to `limit` clocks while nothing watched happens, because the driver has nothing to decide in them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class Simulated(Protocol):
     def get(self, port: str) -> int: ...
 
     def count(self, port: str) -> int:
-        """In how many clocks so far a watched port was up."""
+        """In how many clocks a counted port was up so far."""
         ...
 
     async def settle(self, limit: int = 1) -> int:
-        """Clocks that passed, at most `limit - 1`. It ends in the last of `limit` clocks, or in the first in which one
-        of the watched groups of ports is up; that clock has not ended, so outputs can be read."""
+        """Returns the clocks that passed, at most `limit - 1`. It stops in the first clock in which all ports of a
+        watched group are up, or in the last of `limit` clocks. That clock has not ended, so outputs can be read."""
         ...
 
     async def edge(self) -> None:
@@ -40,7 +40,7 @@ Driver = Callable[[Simulated], Awaitable[None]]
 
 
 class Interpreted:
-    """Amaranth's simulator: no tools needed, about a millisecond per clock, so for small circuits."""
+    """Amaranth's simulator, for small circuits: it needs no tools and takes about a millisecond per clock."""
 
     def __init__(self, top: wiring.Component, watch: Sequence[tuple[str, ...]], counted: Sequence[str]) -> None:
         self._top, self._watch, self._counts = top, watch, dict.fromkeys(counted, 0)

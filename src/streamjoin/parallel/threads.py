@@ -21,10 +21,10 @@ from ..arrays import Rows
 from .mailbox import Counter, Mailbox, Waiting
 
 MESSAGES, REPORTS = 1024, 8
-"""Room of a mailbox between nodes, and for pairs on their way to the driver."""
+"""Messages that fit into a mailbox between nodes, and pieces of results that fit into one to the driver."""
 PATIENCE, IDLE = 0.001, 1.0
-"""Seconds for which a node without work looks for some before it goes to sleep, if there is a core for every node, and
-seconds of sleep after which its thread ends, if nothing runs."""
+"""A node without work looks for some for PATIENCE seconds, if there is a core for every node; then it sleeps. After
+IDLE seconds of sleep in which nothing runs, its thread ends."""
 
 NUMA = Path("/sys/devices/system/node")
 
@@ -44,8 +44,11 @@ class Receiver(Protocol):
 
 
 class Threads:
-    """`ports` are those that every node listens to. `alone`, to be set before messages are fed, lets the driver's own
-    thread run the nodes in turns, for what is not worth waking anybody; between runs nobody else touches them."""
+    """Every node listens to all `ports`.
+
+    Where `alone` is set before messages are fed, the driver's own thread runs the nodes in turns: for work that is too
+    little to wake anybody. Between runs only the driver touches the nodes.
+    """
 
     def __init__(self, workers: int, ports: Sequence[Port]) -> None:
         self._ports = ports
@@ -56,7 +59,8 @@ class Threads:
         self._results = Waiting(self._reports, self._idle)
         self._running = False
         self._calls: list[SimpleQueue[None]] = [SimpleQueue() for _ in range(workers)]
-        """What wakes a thread. Compiled, like the lock: an interrupted driver must not leave one of these half done."""
+        """One queue for each thread, which wakes it. Queue and lock are compiled, so an interrupt of the driver cannot
+        leave them half changed."""
         self._resting = [False] * workers
         self._patience = PATIENCE if workers <= cores_allowed() else 0.0
         self._news: SimpleQueue[None] = SimpleQueue()
@@ -88,14 +92,14 @@ class Threads:
                         self._alive[k] = thread
 
     def _call(self, number: int) -> None:
-        """Wake a node that has a message, if it sleeps. Whoever goes to sleep says so before it looks into its
-        mailboxes for the last time, so either it finds the message or it is seen to sleep."""
+        """Wake a node that has a message, if it sleeps. Before a node sleeps, it first says so and then looks into its
+        mailboxes once more. So either it finds the message, or the sender sees that it sleeps."""
         if self._resting[number] and self._calls[number].empty():  # one call is enough
             self._calls[number].put(None)
 
     def _rest(self, number: int, waiting: Waiting) -> bool:
-        """Sleep until there is a message. False after a long time in which nothing ran: then the thread ends, so that
-        a join which was not closed does not keep its threads and all they hold."""
+        """Sleep until there is a message. Returns False after a long time in which nothing ran: the thread then ends,
+        so a join that was not closed does not keep its threads and all they hold."""
         self._resting[number] = True
         try:
             if not waiting.wait(0.0):
@@ -128,8 +132,8 @@ class Threads:
             self._news.put(None)
 
     def feed(self, node: int, port: Port, message: Message) -> None:
-        """Called by the driver between runs; so few that they fit. The node may set to work at once, so whatever it
-        reads must be ready."""
+        """Give a node a message. The driver calls this between runs, with fewer messages than a mailbox holds. The node
+        may begin at once, so whatever it reads must be ready."""
         if self.alone:
             self._fed.append((node, port, message))
             return
@@ -139,8 +143,10 @@ class Threads:
         self._call(node)
 
     def run(self) -> Iterator[tuple[Rows, Rows]]:
-        """Let the nodes work; gives pairs as they are found. While it does not run, the driver itself counts as
-        pending, since the nodes may be through with what was fed before it has fed everything."""
+        """Let the nodes work; gives pairs as they are found.
+
+        Between runs the driver itself counts as pending: the nodes may finish what was fed before all of it is fed.
+        """
         if self.alone:
             yield from self._run_alone()
             return
@@ -149,7 +155,7 @@ class Threads:
             self._idle.add(1)
         try:
             yield from self._collect()
-        except BaseException:  # also where nobody takes the rest: the nodes cannot go on, and must not wait for ever
+        except BaseException:  # also when nobody takes the rest: the nodes must not wait for ever
             self._closing.add(1)
             raise
         self._running = False
@@ -205,7 +211,7 @@ class Threads:
 
     def _work(self, number: int, node: Receiver, cores: set[int] | None) -> None:
         if cores is not None:
-            with suppress(OSError):  # the cores may be others' by now; it is only faster
+            with suppress(OSError):  # pinning is only faster; the cores may be gone by now
                 os.sched_setaffinity(0, cores)
         boxes = [(port, self._boxes[number, port]) for port in self._ports]
         waiting = Waiting([box for _, box in boxes], self._closing)

@@ -9,10 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import ArgumentError, PredicateError
+from .analyse import make_plan
 from .bind import bind
 from .columns import ColumnExpr, col, lit, when
 from .expr import Expr
-from .plan import Plan, make_plan
+from .functions import parse_function
+from .plan import Plan
 from .types import from_arrow
 
 __all__ = ["ColumnExpr", "Plan", "col", "lit", "parse", "plan_for", "when"]
@@ -25,14 +27,12 @@ def parse(on: Any) -> Expr:
     if isinstance(on, str):
         if not on.isascii() and any("\ud800" <= char <= "\udfff" for char in on):
             raise PredicateError("on: the SQL text holds half a character (a lone surrogate); give valid text")
-        from .sql import parse_sql
+        from .sql import parse_sql  # not above: sqlglot takes long to import
 
         return parse_sql(on)
     if isinstance(on, ColumnExpr):
         return on.expr
     if callable(on):
-        from .functions import parse_function
-
         return parse_function(on)
     raise PredicateError(
         f"on: {on!r} is not a predicate; give a SQL string, an expression of col(...), or a function of two rows"
@@ -45,7 +45,9 @@ def check_aliases(aliases: Sequence[str] | None) -> tuple[str, str]:
         return ("l", "r")
     names = tuple(aliases) if isinstance(aliases, Sequence) and not isinstance(aliases, str) else ()
     if len(names) != 2 or not all(isinstance(name, str) and name for name in names) or names[0] == names[1]:
-        raise ArgumentError(f"aliases: {aliases!r} will not do; give two different names, such as ('trades', 'quotes')")
+        raise ArgumentError(
+            f"aliases: {aliases!r} is not valid; give two different names, such as ('trades', 'quotes')"
+        )
     return names[0], names[1]
 
 
@@ -59,7 +61,7 @@ def plan_for(on: Predicate, left: pa.Schema, right: pa.Schema, aliases: Sequence
 
 @contextmanager
 def not_too_deep() -> Iterator[None]:
-    """How deep a predicate may nest depends on the caller's own stack; too deep is an error of the predicate."""
+    """Report a RecursionError as an error of the predicate: how deep it may nest depends on the caller's stack."""
     try:
         yield
     except RecursionError:

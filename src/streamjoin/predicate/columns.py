@@ -1,30 +1,25 @@
 """Predicates as Python expressions: `(col("l.x") - col("r.a")).abs() <= 10`.
 
-A `ColumnExpr` wraps an unbound tree and never changes; every operator makes a new one. The functions at the end of
-this module write the forms that are not operators of the tree (BETWEEN, IN, null-safe equality, IS TRUE) in terms
-of those that are; the other front ends use them too, so that one meaning has one tree.
+A `ColumnExpr` wraps an unbound tree and never changes; every operator makes a new one.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from ..errors import PredicateError
-from .expr import FALSE, UNKNOWN, Call, Cast, Column, Constant, Expr, conjunction, disjunction, walk
+from .expr import Call, Cast, Column, Expr, conjunction, disjunction
+from .forms import MISSING, between, elements, membership, negative, same
 from .literals import constant
-from .render import render
+from .render import render, shown
 from .types import BIGINT, BOOLEAN, DATE, DOUBLE, NULL, STRING, TIMESTAMP_NTZ, Type, from_arrow, from_name
 
-MAX_REPEATED = 1000
-"""Nodes of an operand that has to be written twice; more, and nested forms would grow without bounds."""
-MISSING = Constant(None, NULL)
 _PYTHON_TYPES: dict[Any, Type] = {
     bool: BOOLEAN, int: BIGINT, float: DOUBLE, str: STRING, dt.date: DATE, dt.datetime: TIMESTAMP_NTZ,
 }  # fmt: skip
@@ -238,14 +233,6 @@ def when(condition: Any, value: Any) -> When:
     return When(Call("case", (_operand(condition), _value(value), MISSING)))
 
 
-def shown(value: Any) -> str:
-    """What was given, short enough for a message."""
-    if isinstance(value, str):
-        return repr(value if len(value) <= 80 else value[:77] + "...")
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
 def _unquoted(name: str) -> str:
     return name[1:-1].replace("``", "`") if name[0] == "`" else name
 
@@ -269,56 +256,7 @@ def _type(to: Any) -> Type:
         type_ = to if isinstance(to, Type) else _PYTHON_TYPES.get(to) if isinstance(to, type) else None
     if type_ is None or type_ == NULL:
         raise PredicateError(
-            f"on: cannot cast to {shown(to)}; a SQL type such as 'bigint' or 'decimal(18,4)', a pyarrow type, or int, "
-            "float, str, bool will do"
+            f"on: cannot cast to {shown(to)}; give a SQL type such as 'bigint' or 'decimal(18,4)', a pyarrow type, "
+            "or int, float, str or bool"
         )
     return type_
-
-
-def elements(items: Iterable[Any]) -> Sequence[Any]:
-    """The items of a collection; those of a set in an order that does not depend on the process."""
-    return sorted(items, key=repr) if isinstance(items, (set, frozenset)) else list(items)
-
-
-def repeatable(expr: Expr, limit: int = MAX_REPEATED) -> Expr:
-    """The expression, if it is small enough to stand in several places of a tree."""
-    if sum(1 for _ in islice(walk(expr), limit + 1)) > limit:
-        raise PredicateError(f"on: the predicate is nested too deeply: a part of over {limit} terms is repeated")
-    return expr
-
-
-def negative(expr: Expr) -> Expr:
-    """Unary minus; a numeric or interval constant takes the sign itself."""
-    match expr:
-        case Constant(value, type_) if value is not None and (type_.is_numeric or type_.kind == "interval"):
-            if not (type_.is_integer and value == -(2 ** (type_.bits - 1))):  # which has no counterpart
-                return Constant(-value, type_)
-    return Call("neg", (expr,))
-
-
-def between(value: Expr, low: Expr, high: Expr) -> Expr:
-    return conjunction((Call("ge", (repeatable(value), low)), Call("le", (value, high))))
-
-
-def membership(value: Expr, items: Sequence[Expr]) -> Expr:
-    """x IN (items): one `in` node for literals, equalities otherwise; a NULL item makes a miss unknown."""
-    if not all(isinstance(item, Constant) for item in items):
-        return disjunction(Call("eq", (repeatable(value), item)) for item in items)
-    known = [item for item in dict.fromkeys(items) if isinstance(item, Constant) and item.value is not None]
-    unknown = [UNKNOWN for item in items if isinstance(item, Constant) and item.value is None]
-    if not known:
-        return disjunction(unknown)
-    hit = Call("eq", (value, known[0])) if len(known) == 1 else Call("in", (value, *known))
-    return disjunction((hit, *unknown))
-
-
-def same(a: Expr, b: Expr) -> Expr:
-    """Null-safe equality, true or false even where an operand is NULL, so that its negation is right as well."""
-    null_a, null_b = Call("isnull", (repeatable(a),)), Call("isnull", (repeatable(b),))
-    equal = conjunction((Call("eq", (a, b)), Call("not", (null_a,)), Call("not", (null_b,))))
-    return disjunction((equal, conjunction((null_a, null_b))))
-
-
-def is_truth(expr: Expr, truth: bool) -> Expr:
-    """`expr IS TRUE` or `expr IS FALSE`: true or false, never NULL."""
-    return Call("coalesce", (expr if truth else Call("not", (expr,)), FALSE))

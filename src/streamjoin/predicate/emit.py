@@ -1,11 +1,12 @@
-"""From bound expressions to source text in one small dialect that runs twice.
+"""Emitting: bound expressions become source text in one small dialect that runs in several places.
 
 The text uses operators on typed values and a few dozen functions (`pick`, `fle`, `intdiv`, ...). With the functions
-of `ops_vector` it computes whole columns in NumPy; with those of `ops_scalar` Numba compiles it into the loops over
-pairs. One text, so both agree; `values` is what both are tested against.
+of `ops_vector` it computes whole columns in NumPy. With those of `ops_scalar` Numba compiles it into the loops over
+pairs. With those of `hardware.ops` it becomes a circuit. The text is the same, so the results agree; all are tested
+against `values`.
 
 Every value is a pair of texts: the value and its validity (None where it is never NULL). Each intermediate result
-gets a name, so nothing is computed twice. Integers keep their width: `i32(a + b)` stays 32 bits wide in both worlds.
+gets a name, so nothing is computed twice. Integers keep their width: `i32(a + b)` is 32 bits wide everywhere.
 """
 
 from __future__ import annotations
@@ -49,24 +50,27 @@ class Value:
 
 
 def dtype_of(type_: Type) -> str:
+    """The NumPy type of a value; NotEmittable where 64 bits do not hold it."""
     if type_.kind not in DTYPES or (type_.kind == "decimal" and type_.precision > 18):
         raise NotEmittable(type_)
     return DTYPES[type_.kind]
 
 
 def limit_of(type_: Type) -> int:
+    """The largest magnitude of a decimal or an integer."""
     if type_.kind == "decimal":
         return 10**type_.precision - 1
     return 1 << (type_.bits - 1) if type_.is_integer else 0
 
 
 def both_valid(*parts: str | None) -> str | None:
+    """The text that is true where all these validities are."""
     known = list(dict.fromkeys(part for part in parts if part is not None))
     return None if not known else known[0] if len(known) == 1 else "(" + " & ".join(known) + ")"
 
 
 class Emitter(ABC):
-    """Writes the dialect. Subclasses say what a leaf (a column, or a value computed beforehand) is called."""
+    """Writes the dialect. A subclass says what its leaves are (columns, or values computed beforehand)."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -75,7 +79,7 @@ class Emitter(ABC):
 
     @abstractmethod
     def leaf(self, expr: Expr) -> Value | None:
-        """The value of `expr` if it is at hand already."""
+        """The value of `expr` if it needs no computing; None: compute it from its parts."""
 
     def value(self, expr: Expr) -> Value:
         known = self._known.get(expr)
@@ -85,13 +89,20 @@ class Emitter(ABC):
 
     def name(self, code: str) -> str:
         """A name for an intermediate result."""
-        if code.isidentifier() or code in ("True", "False"):
+        if self.is_name(code):
             return code
         known = self._names.get(code)
         if known is None:
-            known = self._names[code] = f"t{len(self._names)}"
+            known = self._names[code] = self.result_name(len(self._names))
             self.lines.append(f"{known} = {code}")
         return known
+
+    def result_name(self, number: int) -> str:
+        return f"t{number}"
+
+    def is_name(self, code: str) -> bool:
+        """Whether the text is a name (or True, or False), so that it needs no other."""
+        return code.isidentifier()
 
     def _named(self, code: str, valid: str | None, type_: Type, limit: int = 0) -> Value:
         return Value(self.name(code), None if valid is None else self.name(valid), type_, limit or limit_of(type_))
@@ -234,7 +245,7 @@ class Emitter(ABC):
         return result
 
     def _extreme(self, op: str, values: list[Value], type_: Type) -> Value:
-        """LEAST and GREATEST pass over NULLs."""
+        """LEAST and GREATEST ignore NULLs."""
         result = values[0]
         for value in values[1:]:
             better = self.compare("lt" if op == "least" else "gt", value, result)

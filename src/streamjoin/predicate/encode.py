@@ -2,9 +2,10 @@
 
 A comparison between one expression of each stream needs no arithmetic per pair: each operand is computed once per
 tuple and encoded into a common *domain*, an ordered set embedded in the integers. Where only one operand lies in
-the (narrower) domain by itself, the other is rounded towards the answer: for a float column x, `x <= d` with a
-double d holds iff `x <= floor(d)`, the largest float that is not above d. So 32-bit columns are compared in 32 bits,
-exactly. A bound that no value can satisfy is marked invalid, which makes its comparison false, as NULL would.
+the (narrower) domain by itself, the other is rounded into it so that the answer stays the same: for a float column x,
+`x <= d` with a double d holds iff `x <= floor(d)`, the largest float that is not above d. So 32-bit columns are
+compared in 32 bits, exactly. A bound that no value can satisfy is marked invalid; its comparison is then false, as
+with NULL.
 """
 
 from __future__ import annotations
@@ -122,8 +123,8 @@ def ordered_bits(values: Array, width: int, rounded: int = 0) -> tuple[Array, Ma
 
 @compiled
 def _ordered_bits(values, floats, bits, largest, rounded, exact):  # type: ignore[no-untyped-def]
-    """`bits` and `floats` are the same memory. The next float is one further, except that -1, which would be -0, is
-    left out."""
+    """`bits` and `floats` are the same memory. The next float is the next integer, except that -1, which would be
+    -0.0, is skipped."""
     for i in range(len(values)):
         floats[i] = values[i]
         if floats[i] != floats[i]:
@@ -145,7 +146,8 @@ def _ordered_bits(values, floats, bits, largest, rounded, exact):  # type: ignor
 
 
 def _saturated_product(values: Array, factor: int) -> Array:
-    """values * factor, stopping at the ends of 64 bits; the other operand has at most 18 digits, so stays inside."""
+    """values * factor, stopping at the ends of 64 bits. The other operand has at most 18 digits, so it never gets
+    there, and comparisons stay right."""
     if factor == 1:
         return values
     info = np.iinfo(np.int64)
@@ -157,14 +159,15 @@ def _saturated_product(values: Array, factor: int) -> Array:
 
 
 def approximate(values: list[Any], scale: int) -> tuple[Array, Mask]:
-    """Wide decimals as the nearest doubles: monotone, so a candidate test; ties must be rechecked."""
+    """Wide decimals as the nearest doubles. Rounding keeps order but makes equals, so candidates must be rechecked."""
     valid = np.fromiter((x is not None for x in values), np.bool_, len(values))
     doubles = np.array([0.0 if x is None else x / 10**scale for x in values], np.float64)
     return ordered_bits(doubles, 64)[0], valid
 
 
 LONG_TEXT = np.int64(1) << 62
-"""Set in the hash of texts of over 7 bytes, whose equality must be rechecked; shorter ones are their own hash."""
+"""This bit is set in the hash of a text of over 7 bytes, whose equality must be rechecked. A shorter text is its own
+hash."""
 
 
 def text_words(text: pa.Array, domain: Domain) -> tuple[Array, Mask | None]:
@@ -181,6 +184,7 @@ def text_words(text: pa.Array, domain: Domain) -> tuple[Array, Mask | None]:
 
 @compiled
 def _hash_words(starts, content, words):  # type: ignore[no-untyped-def]
+    """Up to 7 bytes: their number and the bytes themselves. More: a hash (FNV-1a), and the bit of `LONG_TEXT`."""
     for i in range(len(words)):
         start, end = starts[i], starts[i + 1]
         if end - start <= 7:
@@ -198,6 +202,7 @@ def _hash_words(starts, content, words):  # type: ignore[no-untyped-def]
 
 @compiled
 def _prefix_words(starts, content, words):  # type: ignore[no-untyped-def]
+    """The first 8 bytes, big-endian; the flipped sign bit makes signed words sort as bytes do."""
     for i in range(len(words)):
         start = starts[i]
         length = min(starts[i + 1] - start, 8)

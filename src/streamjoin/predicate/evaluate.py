@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from ..arrow.tables import decoded
 from . import values as v
+from .casts import cast
 from .expr import COMPARISONS, FLOAT_FUNCTIONS, Call, Cast, Column, Constant, Expr
 from .types import Type, from_arrow
 
@@ -36,7 +37,7 @@ def row_function(expr: Expr) -> RowFunction:
             return lambda left, right: right[name]
         case Cast(arg, target):
             inner, source = row_function(arg), arg.type
-            return lambda left, right: v.cast(inner(left, right), source, target)
+            return lambda left, right: cast(inner(left, right), source, target)
         case Call(op, args, type_):
             return _call(op, args, type_)
 

@@ -33,7 +33,7 @@ from .types import (
 
 EPOCH = dt.date(1970, 1, 1)
 BLANKS = "".join(map(chr, range(33))) + "\x7f"
-"""What a cast of text passes over at both ends: ASCII blanks and control characters."""
+"""What a cast of text ignores at both ends: ASCII blanks and control characters."""
 DAYS_OF_400_YEARS = 146_097
 _YEAR_2000 = (dt.date(2000, 1, 1) - EPOCH).days
 _MICROSECOND = dt.timedelta(microseconds=1)
@@ -72,8 +72,8 @@ def constant(value: Any) -> Constant:
     if isinstance(value, dt.timedelta):
         return Constant(value // _MICROSECOND, INTERVAL)
     raise PredicateError(
-        f"on: a predicate cannot hold the value {value!r} of type {type(value).__name__}; numbers, booleans, strings, "
-        "dates, datetimes, timedeltas, Decimal and None will do"
+        f"on: a predicate cannot hold the value {value!r} of type {type(value).__name__}; give a number, boolean, "
+        "string, date, datetime, timedelta, Decimal or None"
     )
 
 
@@ -136,7 +136,7 @@ def parse_date(text: str) -> int | None:
 def parse_timestamp(text: str, unit: str = "us", zoned: bool = True) -> int | None:
     """Ticks since 1970-01-01 00:00 UTC, or None where Spark's CAST(text AS TIMESTAMP) gives NULL.
 
-    Not `zoned` (TIMESTAMP_NTZ): an offset is passed over. Zones by name (Europe/Berlin) are not read. Nanoseconds,
+    Where not `zoned` (TIMESTAMP_NTZ), an offset is ignored. Zones by name (Europe/Berlin) are not read. Nanoseconds,
     which Spark does not have, stop at the ends of 64 bits.
     """
     match = _TIMESTAMP.fullmatch(text.strip(BLANKS))

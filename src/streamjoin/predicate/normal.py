@@ -1,7 +1,7 @@
 """Normal form: negations pushed down to the atoms, so that AND and OR are monotone.
 
-The law everything after relies on: in three-valued logic a formula of AND and OR over atoms is true exactly when
-it is true after every NULL atom is replaced by false. So each atom may be compiled to two values, "true" or "not".
+Everything that follows relies on one law of three-valued logic: a formula of AND and OR over atoms is true exactly
+when it is true after every NULL atom is replaced by false. So an atom may be compiled to two values, "true" or "not".
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .expr import (
 from .types import BOOLEAN, STRING
 
 MAX_LIFTED = 16
-"""Choices between texts of more nodes than this are left as they are (and so rechecked): lifting multiplies them."""
+"""A choice between texts with more nodes than this stays as it is (and is rechecked): lifting multiplies nodes."""
 
 
 def normalise(expr: Expr) -> Expr:

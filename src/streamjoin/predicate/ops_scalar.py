@@ -1,4 +1,4 @@
-"""The dialect of `emit` inside compiled loops: small functions that LLVM inlines, free of branches where it counts.
+"""The dialect of `emit` inside compiled loops: small functions that LLVM inlines, without branches where speed matters.
 
 Each name has a twin in `ops_vector`; `values` says what both mean.
 """
@@ -43,7 +43,7 @@ def fle(a, b):
 
 @inline
 def add64(a, b):
-    """Unsigned inside: Numba tells LLVM that signed arithmetic never overflows, and LLVM takes it at its word."""
+    """Unsigned inside: Numba tells LLVM that signed arithmetic never overflows, and LLVM relies on that."""
     return i64(np.uint64(a) + np.uint64(b))
 
 

@@ -1,6 +1,6 @@
 """The dialect of `emit` on NumPy columns. Each name has a twin in `ops_scalar`; `values` says what both mean.
 
-Operands are arrays or NumPy scalars; floating-point warnings are switched off around the call (see `columns`).
+Operands are arrays or NumPy scalars; floating-point warnings are switched off around the call (see `vector`).
 """
 
 from __future__ import annotations

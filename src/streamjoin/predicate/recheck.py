@@ -1,4 +1,4 @@
-"""Deciding candidate pairs that slots cannot: long texts with equal hashes, wide decimals, and the like."""
+"""Decides the candidate pairs that slots leave open: long texts with equal hashes, wide decimals, and the like."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Take = Callable[[Side, Rows, list[str]], pa.Table]
 class Recheck:
     """Keeps the candidates for which the undecided conditions are true.
 
-    `long_text` says on which sides a text of over 7 bytes has been seen: only if on both can equal hashes mislead.
+    `long_text` says which sides have had a text of over 7 bytes. Equal hashes can mislead only if both have.
     """
 
     def __init__(self, lowered: Lowered, take: Take) -> None:

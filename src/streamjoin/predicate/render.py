@@ -5,9 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+from .casts import cast
 from .expr import ARITHMETIC, COMPARISONS, Call, Cast, Column, Constant, Expr
 from .types import STRING, TICKS_PER_DAY, Type
-from .values import cast
 
 _BINDING = {
     "or": 1,
@@ -88,3 +88,11 @@ def constant_text(value: Any, type_: Type) -> str:
         seconds = Decimal(value) / (TICKS_PER_DAY[type_.unit] // 86_400)
         return f"INTERVAL '{seconds.normalize():f}' SECOND"
     return str(value).upper() if type_.kind == "boolean" else str(value)
+
+
+def shown(value: Any) -> str:
+    """What was given, short enough for a message."""
+    if isinstance(value, str):
+        return repr(value if len(value) <= 80 else value[:77] + "...")
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

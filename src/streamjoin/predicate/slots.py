@@ -16,7 +16,7 @@ from .vector import Frame, Program
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How a slot's expression becomes a number; None for `domain` keeps the value itself, "truth" is true-not-NULL."""
+    """How a slot's expression becomes a number. Without a `domain` it keeps its value; `truth` makes NULL false."""
 
     domain: Domain | None = None
     mode: Mode = "exact"
@@ -29,7 +29,7 @@ VALIDITY = Encoding("validity")
 _NOT_NUMERIC = ("hash", "prefix", "approximate", "validity")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Slot:
     """One number per tuple. `required`: a tuple in which it is NULL can match nothing and is not stored.
     Otherwise, `validity` is the number of the boolean slot that says where it is not NULL."""
@@ -48,6 +48,11 @@ class SlotValues:
     columns: list[Array]
     live: Mask | None
     long_text: bool = False
+
+    def where(self, mask: Mask) -> SlotValues:
+        """Those of some rows."""
+        live = None if self.live is None else self.live[mask]
+        return SlotValues([column[mask] for column in self.columns], live, self.long_text)
 
 
 class SideProgram:
@@ -69,6 +74,7 @@ class SideProgram:
         self.columns = sorted({n.name for expr in read for n in walk(expr) if isinstance(n, Column)})
 
     def run(self, frame: Frame) -> SlotValues:
+        """The slots of all tuples of a frame; those of tuples that are not live are arbitrary."""
         live = self._filters.true_rows(frame) if self._has_filters else None
         known = dict(zip(self._numeric, self._program.run(frame), strict=True))
         columns: list[Array] = []

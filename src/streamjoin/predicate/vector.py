@@ -1,8 +1,8 @@
 """Whole columns at a time: the values of bound expressions over Arrow data, in NumPy.
 
-Used for everything that reads one stream only (filters and index slots, once per tuple), and for rechecking
-candidate pairs, whose columns are then gathered from both streams. What the dialect cannot say (text functions,
-wide decimals) is evaluated row by row.
+Everything that reads one stream only is computed here (filters and slots, once per tuple), and rechecks of candidate
+pairs, whose columns are gathered from both streams. What the dialect cannot say (text functions, wide decimals) is
+evaluated row by row.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What every report is made of: measuring, tables, plots."""
+"""What benchmarks and hardware reports share: measuring, tables, plots, files."""

@@ -1,4 +1,4 @@
-"""What one micro-batch brings a worker of one side: its messages put together, late rows apart."""
+"""The rows of one side that a micro-batch brings to a worker: its messages put together, late rows set apart."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from ..arrays import Integers
 from ..flow.progress import Progress
 from ..side import Side
-from .messages import PART, PLACE, Message, Part, from_bytes, times_of
+from .messages import POSITION, ROLE, ChunkMessage, RowRole, from_bytes, times_of
 from .spec import JoinSpec
 
 
@@ -20,53 +20,53 @@ from .spec import JoinSpec
 class Arrivals:
     """The rows that are not late, in an order that does not depend on how messages arrived.
 
-    `times` are the rows' timestamps. `everybody` are the timestamps of all rows of the side, on whichever worker they
-    are, and `place` says which of them each row is; both are only there where the merged order counts. `part` says
-    which rows this worker keeps and answers for; None: all of them, or a share, as the routing has it. `late` are late
-    rows that this worker answers for.
+    `times` are the rows' timestamps. `all_times` are the timestamps of all rows of the side, on every worker, and
+    `position` is the place of each row among them; both are filled only where the merged order counts. `role` says
+    which rows this worker stores and answers for; None where the routing alone decides. `late` are the late rows that
+    this worker answers for.
     """
 
     table: pa.Table
     times: Integers
-    everybody: Integers
-    place: Integers
-    part: npt.NDArray[np.int8] | None
+    all_times: Integers
+    position: Integers
+    role: npt.NDArray[np.int8] | None
     late: pa.Table
     late_rows: int
 
 
-def arrivals(spec: JoinSpec, side: Side, messages: Sequence[Message], progress: Progress, number: int) -> Arrivals:
-    """Put a side's messages together. `number` is this worker's among the workers."""
-    messages = sorted(messages, key=lambda message: message.place)
+def arrivals(spec: JoinSpec, side: Side, messages: Sequence[ChunkMessage], progress: Progress, number: int) -> Arrivals:
+    """Put a side's messages together. `number` is this worker's place among the workers."""
+    messages = sorted(messages, key=lambda message: message.order)
     own = spec.schemas[side]
     tables: list[pa.Table] = []
-    places: list[Integers] = []
-    everybody: list[Integers] = []
+    positions: list[Integers] = []
+    all_times: list[Integers] = []
     start = 0
     for message in messages:
         table = None if message.body is None else from_bytes(message.body)
         if table is not None:
             tables.append(table)
-            if PLACE in table.column_names:
-                places.append(start + table.column(PLACE).to_numpy().astype(np.int64))
+            if POSITION in table.column_names:
+                positions.append(start + table.column(POSITION).to_numpy().astype(np.int64))
             else:
-                places.append(np.arange(start, start + table.num_rows))
+                positions.append(np.arange(start, start + table.num_rows))
         if spec.options.needs_order:
             if message.times is not None:
-                everybody.append(times_of(message.times))
+                all_times.append(times_of(message.times))
             else:
                 assert table is not None
-                everybody.append(spec.times(side, table))
+                all_times.append(spec.times(side, table))
         start += message.rows
     if tables:
         table = pa.concat_tables(tables).combine_chunks()
-        place = np.concatenate(places)
+        position = np.concatenate(positions)
     else:
-        table, place = own.empty_table(), np.empty(0, np.int64)
-    part = table.column(PART).to_numpy() if PART in table.column_names else None
+        table, position = own.empty_table(), np.empty(0, np.int64)
+    role = table.column(ROLE).to_numpy() if ROLE in table.column_names else None
     rows = table.select(own.names)
     found = Arrivals(
-        rows, spec.times(side, rows), np.concatenate([np.empty(0, np.int64), *everybody]), place, part,
+        rows, spec.times(side, rows), np.concatenate([np.empty(0, np.int64), *all_times]), position, role,
         own.empty_table(), 0,
     )  # fmt: skip
     return _without_late(spec, side, found, progress, number)
@@ -75,21 +75,21 @@ def arrivals(spec: JoinSpec, side: Side, messages: Sequence[Message], progress: 
 def _without_late(spec: JoinSpec, side: Side, found: Arrivals, progress: Progress, number: int) -> Arrivals:
     on_time = progress.on_time(side, found.times)
     if spec.options.needs_order:
-        everybody_on_time = progress.on_time(side, found.everybody)
-        if everybody_on_time is not None:
-            rank = np.cumsum(everybody_on_time) - 1
-            found.everybody = found.everybody[everybody_on_time]
-            found.place = rank[found.place]
+        all_on_time = progress.on_time(side, found.all_times)
+        if all_on_time is not None:
+            rank = np.cumsum(all_on_time) - 1
+            found.all_times = found.all_times[all_on_time]
+            found.position = rank[found.position]
     if on_time is None:
         return found
     mine = ~on_time
-    if spec.routing == "broadcast":  # everybody has them: the first one answers
+    if spec.routing == "broadcast":  # every worker has them: the first one answers
         mine &= number == 0
-    elif found.part is not None:
-        mine &= found.part == Part.ANSWERED
+    elif found.role is not None:
+        mine &= found.role == RowRole.ANSWERED
     kept = np.flatnonzero(on_time)
     return Arrivals(
-        found.table.take(pa.array(kept)), found.times[kept], found.everybody, found.place[kept],
-        None if found.part is None else found.part[kept],
+        found.table.take(pa.array(kept)), found.times[kept], found.all_times, found.position[kept],
+        None if found.role is None else found.role[kept],
         found.table.take(pa.array(np.flatnonzero(mine))), int(np.count_nonzero(mine)),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The sources and sinks of a job: from its tables to DataFrames and writers."""
+"""The sources and sinks of a job: DataFrames and writers, made from the job's tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MICROSECONDS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-"""Timestamps are written in full; Spark's own default is milliseconds."""
+"""Timestamps are written with microseconds; Spark's own default is milliseconds."""
 KAFKA_SOURCE = {
     "kafka.request.timeout.ms": "15000",
     "kafka.default.api.timeout.ms": "15000",
@@ -29,10 +29,10 @@ KAFKA_SINK = {
     "kafka.max.block.ms": "15000",
     "kafka.delivery.timeout.ms": "30000",
 }
-"""How long a broker may be silent before the query fails; Kafka's own defaults are minutes."""
+"""The query fails if a broker is silent for so long. Kafka's own defaults are minutes."""
 PROBE_SECONDS = 10.0
 SPARK_ERRORS = (PySparkException, Py4JError)
-"""What a call into Spark may raise."""
+"""The errors that a call into Spark may raise."""
 
 _SYMBOL = "concat('SYM', lpad(pmod(hash(value, 'symbol'), 20), 3, '0')) AS symbol"
 _CENTS = "2000 + pmod(hash(symbol), 48000) + pmod(hash(value, 'cents'), 201) AS cents"
@@ -49,11 +49,12 @@ _GENERATED = {
         ["ts", "symbol", "(cents - spread) / 100 AS bid", "(cents + spread) / 100 AS ask"],
     ],
 }
-"""What generators make of Spark's rate source, in steps: whole cents around a price for each symbol."""
+"""How generators make their rows from Spark's rate source, step by step. Prices are whole cents, and each symbol has a
+price around which they lie."""
 
 
 def kafka_package(settings: dict[str, Any]) -> dict[str, str]:
-    """Spark's Kafka connector as a further setting, unless the settings name one already."""
+    """The setting that names Spark's Kafka connector; empty if the settings name one already."""
     packages = str(settings.get("spark.jars.packages", ""))
     if "spark-sql-kafka" in packages + str(settings.get("spark.jars", "")):
         return {}
@@ -62,7 +63,7 @@ def kafka_package(settings: dict[str, Any]) -> dict[str, str]:
 
 
 def check_brokers(job: Job) -> None:
-    """An error unless, for each Kafka table, one of its servers takes connections."""
+    """Raise an error unless, for each Kafka table, one of its servers takes connections."""
     for name, table in (("left", job.left), ("right", job.right), ("sink", job.sink)):
         if table["format"] != "kafka":
             continue
@@ -72,7 +73,7 @@ def check_brokers(job: Job) -> None:
         for tried, server in enumerate(servers):
             host, colon, port = server.rpartition(":")
             if not colon or not host or not port.isdigit() or int(port) > 65_535:
-                raise job.error(name, "servers", f'{server!r} will not do; give host:port, as in "localhost:9092"')
+                raise job.error(name, "servers", f'{server!r} is not valid; give host:port, as in "localhost:9092"')
             share = max(0.5, (deadline - time.monotonic()) / (len(servers) - tried))
             try:
                 socket.create_connection((host.strip("[]"), int(port)), timeout=share).close()
@@ -108,7 +109,7 @@ def _read(spark: Any, job: Job, name: str, table: dict[str, Any]) -> Any:
         reader = reader.option("header", "true") if kind == "csv" else reader
         if "max_files_per_trigger" in table:
             reader = reader.option("maxFilesPerTrigger", table["max_files_per_trigger"])
-        return _analysed(job, name, "path", lambda: _options(reader, table).load(job.place(table["path"])))
+        return _analysed(job, name, "path", lambda: _options(reader, table).load(job.absolute(table["path"])))
     topics = [table["topic"]] if isinstance(table["topic"], str) else table["topic"]
     reader = reader.format("kafka").options(**KAFKA_SOURCE).option("kafka.bootstrap.servers", table["servers"])
     reader = reader.option("subscribe", ",".join(topics))
@@ -136,23 +137,23 @@ def write_sink(job: Job, frame: Any) -> Any:
         writer = writer.options(**KAFKA_SINK).option("kafka.bootstrap.servers", table["servers"])
         writer = writer.option("topic", table["topic"])
     elif kind in FILES:
-        writer = writer.option("path", job.place(table["path"]))
+        writer = writer.option("path", job.absolute(table["path"]))
         writer = writer if kind == "parquet" else writer.options(**MICROSECONDS)
         writer = writer.option("header", "true") if kind == "csv" else writer
     if "checkpoint" in table:
-        writer = writer.option("checkpointLocation", job.place(table["checkpoint"]))
+        writer = writer.option("checkpointLocation", job.absolute(table["checkpoint"]))
     return _options(writer, table)
 
 
 def _options(reader_or_writer: Any, table: dict[str, Any]) -> Any:
-    """With the table's own options, which override those set before."""
+    """Add the table's own options, which override those set before."""
     for key, value in table.get("options", {}).items():
         reader_or_writer = reader_or_writer.option(key, value)
     return reader_or_writer
 
 
 def _analysed(job: Job, name: str, key: str, build: Callable[[], Any]) -> Any:
-    """What `build` makes; where Spark refuses, that key of the job is to blame."""
+    """The result of `build`. If Spark refuses, the error names this key of the job."""
     try:
         return build()
     except SPARK_ERRORS as error:
@@ -160,6 +161,6 @@ def _analysed(job: Job, name: str, key: str, build: Callable[[], Any]) -> Any:
 
 
 def first_line(error: BaseException) -> str:
-    """What Spark says in its first line, without the code at its end."""
+    """The first line of Spark's message, without the code at its end."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return lines[0].partition(" SQLSTATE: ")[0].rstrip(";.")

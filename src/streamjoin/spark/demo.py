@@ -43,7 +43,7 @@ EXAMPLES = 5
 
 
 def run(seconds: float, rate: int) -> None:
-    """Run the job for some time, then show a few of its rows. Ctrl-C ends it earlier, also with its rows."""
+    """Run the job for some time, then show a few of its rows. Ctrl-C ends it earlier and shows them too."""
     console = Console(highlight=False)
     with tempfile.TemporaryDirectory(prefix="streamjoin-demo-") as directory:
         path = Path(directory) / "demo.toml"
@@ -57,7 +57,7 @@ def run(seconds: float, rate: int) -> None:
 
 
 def _committed(directory: Path) -> list[str]:
-    """The files of finished micro-batches: the sink's log names them; others may be half written."""
+    """The files of finished micro-batches, as the sink's log names them. Other files may be half written."""
     logs = [log for log in directory.glob("_spark_metadata/*") if log.name.removesuffix(".compact").isdigit()]
     lines = [line for log in logs for line in log.read_text().splitlines() if line.startswith("{")]
     return sorted({urlparse(json.loads(line)["path"]).path for line in lines})

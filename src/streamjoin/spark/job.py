@@ -1,4 +1,4 @@
-"""`streamjoin run job.toml`: a whole pipeline from a file, watched until it ends or is stopped."""
+"""`streamjoin run job.toml`: runs a whole pipeline from a file, and watches it until it ends or is stopped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .watch import Screen, watch
 
 
 def run(path: Path, *, once: bool = False, seconds: float | None = None, quiet: bool = False) -> None:
-    """Run a job file until it is stopped; with `once` until all that is there has been joined; at most for `seconds`.
+    """Run a job file until it is stopped; with `once` until all present input has been joined; at most for `seconds`.
 
     Ctrl-C ends it with KeyboardInterrupt and SIGTERM with SystemExit(143), both after the query has been stopped.
     """
@@ -50,7 +50,7 @@ def run(path: Path, *, once: bool = False, seconds: float | None = None, quiet: 
 
 
 def start(job: Job, spark: Any, *, once: bool = False) -> Any:
-    """The job's streaming query, started in a session that has all it needs."""
+    """Start the job's streaming query in a session that meets its needs."""
     left, right = (read_source(spark, job, name, table) for name, table in (("left", job.left), ("right", job.right)))
     try:
         joined = stream_join(left, right, **job.join)
@@ -68,7 +68,7 @@ def start(job: Job, spark: Any, *, once: bool = False) -> Any:
 
 
 def _in_file(job: Job, error: StreamJoinError) -> ArgumentError:
-    """An error of `stream_join` with the place in the job file that it is about."""
+    """An error of `stream_join`, with the line of the job file that caused it."""
     message = " ".join(str(error).split())
     argument, _, rest = message.partition(": ")
     if argument.partition("[")[0] in JOIN:
@@ -82,7 +82,7 @@ def _in_file(job: Job, error: StreamJoinError) -> ArgumentError:
 
 
 class _Failed(StateError):
-    """Spark failed, and its log may say more."""
+    """Spark failed; its log may say more."""
 
 
 def _open_session(job: Job, log: IO[bytes]) -> Any:
@@ -112,7 +112,7 @@ def _open_session(job: Job, log: IO[bytes]) -> Any:
 
 @contextlib.contextmanager
 def _spark_log() -> Iterator[IO[bytes]]:
-    """A file for what Spark writes to standard error; it stays, and the error names it, where Spark failed."""
+    """A file for what Spark writes to standard error. If Spark failed, the file stays and the error names it."""
     with tempfile.NamedTemporaryFile(prefix="streamjoin-", suffix=".log", delete=False) as log:
         keep = False
         try:
@@ -127,7 +127,7 @@ def _spark_log() -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def _stderr_to(file: IO[bytes]) -> Iterator[None]:
-    """What is started meanwhile writes its standard error to the file, for good."""
+    """Processes that start meanwhile write their standard error to the file, also afterwards."""
     sys.stderr.flush()
     saved = os.dup(2)
     os.dup2(file.fileno(), 2)
@@ -139,7 +139,7 @@ def _stderr_to(file: IO[bytes]) -> Iterator[None]:
 
 
 def _cause(text: str) -> str:
-    """The line that tells why: of our own error in a Python worker if there is one, else of the innermost Java one."""
+    """The line that says why: of our own error in a Python worker if there is one, else of the innermost Java error."""
     ours = re.findall(r"streamjoin\.errors\.\w+: (.+)", text)
     if ours:
         return str(ours[-1])

@@ -1,4 +1,4 @@
-"""A job file: TOML with two sources, a join and a sink. It is checked before anything starts; errors name the line."""
+"""A job file: TOML with two sources, a join and a sink. It is checked before anything starts. Errors name the line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..window import parse_duration
 
 @dataclass(frozen=True)
 class Kind:
-    """What a key takes: in words, and as a test."""
+    """The values that a key takes: in words, and as a test."""
 
     words: str
     fits: Callable[[Any], bool]
@@ -74,7 +74,7 @@ TABLES = ("left", "right", "join", "sink", "spark", "trigger")
 
 
 class Job:
-    """A job file that has been read and checked, but for what only Spark can check.
+    """A job file, read and checked, except for what only Spark can check.
 
     Relative paths in it start at the file's own directory.
     """
@@ -107,12 +107,12 @@ class Job:
     def uses_kafka(self) -> bool:
         return any(table["format"] == "kafka" for table in (self.left, self.right, self.sink))
 
-    def place(self, path: str) -> str:
-        """A path of the file as an absolute one; addresses such as s3a://bucket/key stay."""
+    def absolute(self, path: str) -> str:
+        """A path in the file as an absolute one; addresses such as s3a://bucket/key stay as they are."""
         return path if re.match(r"[a-z][a-z0-9+.-]*:/", path) else str((self.path.parent / path).absolute())
 
     def error(self, table: str | None, key: str | None, message: str) -> ArgumentError:
-        """An error that names the file, the key, and its line (or else the table's); `window[0]` is in `window`."""
+        """An error that names the file, the key and its line, or else the table's line. `window[0]` is in `window`."""
         line = self._line_of(table, key and key.partition("[")[0])
         at = f", line {line}" if line else ""
         what = "".join(f"{part} " for part in (f"[{table}]" if table else "", f"{key}:" if key else "") if part)
@@ -137,25 +137,25 @@ class Job:
             raise self.error(name, None, f"format is missing; {_choose(formats)}")
         chosen = table["format"]
         if not isinstance(chosen, str) or chosen not in formats:
-            message = f"{chosen!r} will not do{_meant(chosen, formats)}; {_choose(formats)}"
+            message = f"{chosen!r} is not valid{_meant(chosen, formats)}; {_choose(formats)}"
             raise self.error(name, "format", message)
         keys = {**formats[chosen], **always}
         return self._checked(name, table, keys, [key for key in REQUIRED if key in keys])
 
     def _checked(self, name: str, table: dict[str, Any], keys: Keys, required: Iterable[str] = ()) -> dict[str, Any]:
-        """The table, if its keys are known, their values fit, and the required ones are there."""
+        """The table, if its keys are known, their values fit, and no required key is missing."""
         for key, value in table.items():
             if key not in keys:
                 raise self.error(name, key, f"there is no such key here{_meant(key, keys)}; {_choose(sorted(keys))}")
             if not keys[key].fits(value):
-                raise self.error(name, key, f"{value!r} will not do; give {keys[key].words}")
+                raise self.error(name, key, f"{value!r} is not valid; give {keys[key].words}")
         for key in required:
             if key not in table:
                 raise self.error(name, None, f"{key} is missing")
         return table
 
     def _settings(self, table: dict[str, Any]) -> dict[str, Any]:
-        """Spark's own settings are taken as they are, if they are some."""
+        """The table [spark]: `master`, and Spark's own settings, which are passed on as they are."""
         keys = {key: SETTING for key in table if key.startswith("spark.")}
         return self._checked("spark", table, {"master": TEXT, **keys, "spark.*": SETTING})
 
@@ -205,7 +205,7 @@ def _read(path: Path) -> tuple[list[str], dict[str, Any]]:
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Keys with dots, which TOML reads as tables within tables, as they were written."""
+    """Undo nesting: TOML reads keys with dots as tables within tables."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
         flat.update(_flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value})

@@ -1,8 +1,8 @@
 """What travels between the steps: Arrow tables packed into single values, so that Spark moves blobs and not rows.
 
-A message is one row of a DataFrame. Every worker gets a message about every chunk of a partition, so all of them know
-how far both streams have come and, where the merged order counts, every tuple's timestamp; the rows themselves go only
-where they are needed.
+A message is one row of a DataFrame. Every worker gets a message about every chunk of a partition. So every worker knows
+how far both streams have come and, where the merged order counts, every tuple's timestamp. The rows themselves go only
+to the workers that need them.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ _FIELDS: list[tuple[str, str, pa.DataType]] = [
 MESSAGE = ", ".join(f"{name} {type_}" for name, type_, _ in _FIELDS)
 ARROW_MESSAGE = pa.schema([(name, type_) for name, _, type_ in _FIELDS])
 EVERY_WORKER = -1
-PLACE, PART = "__streamjoin_place", "__streamjoin_part"
-"""Columns that a body may have beside the stream's own: where in its chunk a row stood, and its part on the worker that
-gets it (without the column: stored and answered)."""
+POSITION, ROLE = "__streamjoin_position", "__streamjoin_role"
+"""Columns that a body may have beside the stream's own: a row's position in its chunk, and its role on the worker that
+gets it. Without that column, the worker stores every row and answers for it."""
 
 
-class Part:
-    """A row only probes; or it is also stored; or the worker also answers for it, should it be late."""
+class RowRole:
+    """A row only probes; or it is also stored; or it is stored, and the worker also answers for it if it is late."""
 
     PROBING, STORED, ANSWERED = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """`rows` are all rows of the chunk, `latest` their latest timestamp, `times` all their timestamps (None where order
-    does not count, or where the body has all rows); `body` are the rows for this worker. `note` is what routing by
-    ranges adds: a sample of the keys on the way to a router, the generations on the way to a worker."""
+class ChunkMessage:
+    """`rows` counts all rows of the chunk, `latest` is their latest timestamp, and `times` has all their timestamps
+    (None if order does not count, or if the body has all rows). `body` has the rows for this worker. `note` belongs to
+    routing by ranges: a sample of the keys on the way to a router, the generations on the way to a worker."""
 
     side: Side
     partition: int
@@ -58,20 +58,20 @@ class Message:
     note: bytes | None = None
 
     @classmethod
-    def of(cls, row: Any) -> Message:
+    def of(cls, row: Any) -> ChunkMessage:
         return cls(row.side, row.partition, row.chunk, row.rows, row.latest, row.times, row.body, row.note)
 
     def row(self, worker: int) -> Row:
         return Row(worker=worker, **{name: getattr(self, name) for name in self.__slots__})
 
     @property
-    def place(self) -> tuple[int, int]:
-        """The order in which messages of a side are taken, whatever order they arrive in."""
+    def order(self) -> tuple[int, int]:
+        """Messages of a side are taken in this order, whatever order they arrive in."""
         return self.partition, self.chunk
 
 
 BLOB_BYTES, SEGMENT_BYTES = 1 << 24, 1 << 27
-"""About how large a blob of results, and a segment, may become."""
+"""About the largest size of a blob of results, and of a segment."""
 
 
 def row_bytes(table: pa.Table) -> int:
@@ -80,7 +80,7 @@ def row_bytes(table: pa.Table) -> int:
 
 
 def to_view(table: pa.Table) -> memoryview:
-    """A table as one blob for the next step, copied once: its size is found out first."""
+    """A table as one blob for the next step. The size is computed first, so that the table is copied only once."""
     table = table.combine_chunks()
     counting = pa.MockOutputStream()
     _write(counting, table)
@@ -90,7 +90,7 @@ def to_view(table: pa.Table) -> memoryview:
 
 
 def to_bytes(table: pa.Table) -> bytes:
-    """A table as one blob for the state store, which copies it several times on its way: smaller is faster."""
+    """A table as one blob for the state store, compressed: the store copies it several times, so smaller is faster."""
     sink = pa.BufferOutputStream()
     _write(sink, table.combine_chunks(), compression="lz4")
     return sink.getvalue().to_pybytes()

@@ -9,18 +9,18 @@ import pyarrow as pa
 
 from ..arrays import Integers
 from ..side import Side
-from ..store.hash import hash_keys
-from .messages import ARROW_MESSAGE, EVERY_WORKER, PLACE, to_view
+from ..store.hashing import hash_keys
+from .messages import ARROW_MESSAGE, EVERY_WORKER, POSITION, to_view
 from .process import spare_collector
-from .ranges import Keys
+from .range_keys import RangeKeys
 from .spec import JoinSpec
 
 CHUNK_ROWS, CHUNK_BYTES = 1 << 18, 1 << 26
-"""The most rows and bytes of a message."""
+"""A message is complete once it has so many rows or bytes."""
 
 
 class Pack:
-    """One side's rows to messages; a function for `DataFrame.mapInArrow`."""
+    """Turns one side's rows into messages; a function for `DataFrame.mapInArrow`."""
 
     def __init__(self, spec: JoinSpec, side: Side) -> None:
         self._spec, self._side = spec, side
@@ -44,7 +44,7 @@ class Pack:
             return
         all_times = times.tobytes() if spec.options.needs_order else None
         if spec.routing == "range":
-            sample = Keys(spec).sample(side, spec.slots(side, table).columns).tobytes()
+            sample = RangeKeys(spec).sample(side, spec.slots(side, table).columns).tobytes()
             router = spec.workers[(partition + chunk) % len(spec.workers)]
             for worker in spec.workers:
                 yield _message(worker, *head, all_times, to_view(table) if worker == router else None, sample)
@@ -57,12 +57,15 @@ class Pack:
             return None
         part = table.take(pa.array(rows))
         if self._spec.options.needs_order:
-            part = part.append_column(PLACE, pa.array(rows.astype(np.int32)))
+            part = part.append_column(POSITION, pa.array(rows.astype(np.int32)))
         return to_view(part)
 
     def _shares(self, table: pa.Table) -> list[Integers]:
-        """Which rows go to which worker: those with equal keys to the same one. Rows that can match nothing, because a
-        key is NULL or for another reason that this stream alone decides, are only counted: they go round."""
+        """Which rows go to which worker: rows with equal keys go to the same one.
+
+        Some rows can match nothing, because a key is NULL or for another reason that this stream alone decides. They
+        are only counted: the workers take turns.
+        """
         spec, side = self._spec, self._side
         slots = spec.slots(side, table)
         keys = [slots.columns[pair[side == "right"]] for pair in spec.lowered.hash_slots]
@@ -77,17 +80,17 @@ class Pack:
 
 def chunks(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows of many small batches in a few larger tables."""
-    held: list[pa.RecordBatch] = []
+    waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
         if batch.num_rows:
-            held.append(batch)
+            waiting.append(batch)
             rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
-            yield _table(held, schema)
-            held, rows, size = [], 0, 0
-    if held:
-        yield _table(held, schema)
+            yield _table(waiting, schema)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield _table(waiting, schema)
 
 
 def _table(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:

@@ -1,7 +1,7 @@
 """Worker numbers that Spark puts into different partitions.
 
-`groupBy(worker)` sends a worker to partition pmod(murmur3(worker), shuffle partitions): of 0..P-1, several would meet
-in one partition while others stay empty.
+`groupBy(worker)` sends a worker to the partition pmod(murmur3(worker), shuffle partitions). Of the numbers 0..P-1,
+several would meet in one partition, and other partitions would stay empty.
 """
 
 from __future__ import annotations

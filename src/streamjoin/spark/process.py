@@ -1,4 +1,4 @@
-"""What a Python process of an executor does for all the tasks that it runs, one after another."""
+"""A Python process of an executor, which runs many tasks one after another."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class _Process:
 
 
 def spare_collector() -> None:
-    """Take what is loaded out of the garbage collector's sight.
+    """Hide the loaded libraries from the garbage collector.
 
-    PySpark collects garbage after every task, which looks at each object of each loaded library: with Numba and Arrow
-    some 100 ms of a core, more than joining a micro-batch takes. They stay loaded anyway. Only called again when
-    further modules have come, so no garbage of a task is kept for good.
+    PySpark collects garbage after every task. The collector looks at each object of each loaded library: with Numba and
+    Arrow this takes some 100 ms of a core, more than it takes to join a micro-batch. Libraries stay loaded anyway. The
+    freeze is repeated only when more modules have been loaded, and after a collection: it keeps no garbage of a task.
     """
     if len(sys.modules) != _Process.modules:
         _Process.modules = len(sys.modules)

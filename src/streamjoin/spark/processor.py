@@ -1,4 +1,4 @@
-"""Between a worker and Spark: messages in, packed results out, the state store for the truth."""
+"""Workers and routers as Spark's stateful operators: messages in, packed results out, state in the state store."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from ..errors import DataError
 from ..side import SIDES
-from .messages import BLOB_BYTES, Message, row_bytes, to_view
+from .messages import BLOB_BYTES, ChunkMessage, row_bytes, to_view
 from .process import spare_collector
-from .ranges import Router
+from .router import Router
 from .spec import JoinSpec
 from .worker import Worker
 
@@ -23,15 +23,15 @@ OUTPUT = ", ".join(
     ["worker int", "kind string", "body binary", *(f"{name} bigint" for name in COUNTS), "seconds double"]
 )
 RESULT, FIGURES = "result", "figures"
-"""Kinds of output: packed rows (of the result, or late ones by the side they belong to), and a worker's figures."""
+"""Kinds of output: packed results and a worker's figures; packed late rows have their side as the kind."""
 MOST_BYTES = 2**31 - 2**20
 NAME, BODY = StructType([StructField("name", StringType())]), StructType([StructField("body", BinaryType())])
-"""What is kept in the state store; as objects, since texts would be sent to the JVM to be parsed, for every task."""
+"""The types of names and values in the state store. As texts, each task would send them to the JVM to be parsed."""
 _NO_FIGURES = dict.fromkeys((*COUNTS, "seconds"))
 
 
 class _StateStore:
-    """A worker's `Truth` in Spark's state store: committed with the micro-batch."""
+    """A `KeyedState` in Spark's state store, which commits it with the micro-batch."""
 
     def __init__(self, values: Any) -> None:
         self._values = values
@@ -48,7 +48,7 @@ class _StateStore:
 
 
 class _Stateful(StatefulProcessor):
-    """What keeps values by name for each of its grouping keys."""
+    """An operator that has a `KeyedState` for each grouping key."""
 
     def __init__(self, spec: JoinSpec) -> None:
         self._spec = spec
@@ -62,12 +62,12 @@ class _Stateful(StatefulProcessor):
 
 
 class JoinProcessor(_Stateful):
-    """One grouping key is one worker; all its messages of a micro-batch come in one call."""
+    """A grouping key is a worker; all its messages of a micro-batch come in one call."""
 
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
         worker = Worker(self._spec, self._spec.workers.index(key[0]), _StateStore(self._values))
         packed = 0
-        for table in worker.step([Message.of(row) for row in rows]):
+        for table in worker.step([ChunkMessage.of(row) for row in rows]):
             for row in _packed(key[0], RESULT, table):
                 packed += len(row.body)
                 if packed > MOST_BYTES:
@@ -83,11 +83,11 @@ class JoinProcessor(_Stateful):
 
 
 class RouteProcessor(_Stateful):
-    """One grouping key is one router."""
+    """A grouping key is a router."""
 
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
         router = Router(self._spec, _StateStore(self._values))
-        for worker, message in router.step([Message.of(row) for row in rows]):
+        for worker, message in router.step([ChunkMessage.of(row) for row in rows]):
             yield message.row(worker)
 
 

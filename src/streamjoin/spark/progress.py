@@ -1,4 +1,4 @@
-"""The figures of a micro-batch, from Spark's progress reports to a line that a person reads."""
+"""The figures of a micro-batch: read from Spark's progress reports, shown as a line for people."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from .processor import COUNTS
 
 NAME = "streamjoin"
-"""What `stream_join` calls its figures unless told otherwise."""
+"""The name under which `stream_join` reports its figures by default."""
 
 
 @dataclass(frozen=True)
 class WorkerFigures:
-    """One worker in one micro-batch: the rows in its share of the windows, its results, the seconds it took."""
+    """One worker in one micro-batch: the rows in its share of the windows, its results, and its seconds."""
 
     worker: int
     left_window: int
@@ -65,7 +65,7 @@ class Progress:
 
     @property
     def rows(self) -> int:
-        """Rows in, of both sides, the late ones included."""
+        """Rows in on both sides, late ones included."""
         return self.left_in + self.right_in
 
     @property
@@ -74,7 +74,7 @@ class Progress:
 
     @property
     def skew(self) -> float:
-        """How much longer the slowest worker took than the mean: 1.0 if all took equally long."""
+        """The slowest worker's seconds over the mean: 1.0 if all took equally long."""
         return self.slowest / self.mean if self.mean else 1.0
 
     def per_second(self, count: int) -> float:
@@ -89,7 +89,7 @@ class Progress:
 
 
 def _named(row: Any) -> Mapping[str, Any]:
-    """A row by the names of its columns; on Spark Connect it comes as its values beside its schema."""
+    """A row by the names of its columns. On Spark Connect, its values come beside its schema."""
     values = row if isinstance(row, dict) else row.asDict()
     if set(values) != {"values", "schema"}:
         return values
@@ -97,7 +97,7 @@ def _named(row: Any) -> Mapping[str, Any]:
 
 
 class BatchListener(StreamingQueryListener):
-    """Calls `seen` with the figures of each micro-batch of every `stream_join` called `name`, `ended` with each end."""
+    """Calls `seen` with the figures of each micro-batch of the join called `name`, and `ended` when a query ends."""
 
     def __init__(
         self, seen: Callable[[Progress], object], ended: Callable[[], object] = lambda: None, name: str = NAME

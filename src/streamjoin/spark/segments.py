@@ -1,12 +1,12 @@
 """Segments: a worker's stored rows of one side, as immutable pieces.
 
-Each segment exists twice. Its Arrow table in Spark's state store is the truth, and survives whatever happens. Its index
-(sealed subwindows) and the same table lie in files of the executor, memory-mapped, so that no batch rebuilds a window,
-whichever Python process runs it. A file that is missing is made again from the state.
+Each segment exists twice. Its Arrow table lies in Spark's state store and survives every failure. Its index (sealed
+subwindows) and the same table lie in a memory-mapped file of the executor. So no batch rebuilds a window, whichever
+Python process runs it. A missing file is made again from the state.
 
-In the state store a segment has a name that follows from the history, so that a micro-batch which is computed again
-writes the same keys: Spark may put a snapshot of one attempt and the changes of another together. Its file has a name
-that is never used twice, so that one left behind by an attempt that was not committed is never read.
+In the state store, the name of a segment depends only on the rows stored before it. So a micro-batch that is computed
+again writes the same keys; Spark may combine a snapshot of one attempt with the changes of another. The name of a file
+is never used twice. So nobody reads a file that an uncommitted attempt has left behind.
 """
 
 from __future__ import annotations
@@ -29,29 +29,15 @@ import pyarrow as pa
 
 from ..arrays import Integers
 from ..side import Side
-from ..store.subwindow import Subwindow
+from ..store import Index
 from .messages import from_bytes, to_bytes
 from .spec import JoinSpec
 
 COORDINATE = "__streamjoin_coordinate"
-REMEMBERED = 4
+WORKERS_KEPT = 4
+"""A process keeps in memory the segments of so many workers, those that it ran last."""
 LEFT_BEHIND, ABANDONED = 600, 86_400
-"""Seconds after which a file that no state speaks of is removed, and the whole directory of a join."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """What the worker remembers of a segment: its name in the state store and that of its file, rows
-    [first, first + rows) of its side, none with a coordinate above `highest`, stored under one generation of splitters
-    (see `ranges`)."""
-
-    name: str
-    file: str
-    first: int
-    rows: int
-    nbytes: int
-    highest: int
-    generation: int = 0
+"""Seconds after which a file is removed that no state names, and after which an unused directory of a join is."""
 
 
 @dataclass(slots=True)
@@ -59,7 +45,7 @@ class Segment:
     """Rows with their columns, and the subwindows that find them by their row numbers."""
 
     table: pa.Table
-    subwindows: list[Subwindow]
+    subwindows: list[Index]
 
 
 def new_file() -> str:
@@ -67,7 +53,7 @@ def new_file() -> str:
 
 
 def packed(spec: JoinSpec, table: pa.Table, coordinate: Integers) -> bytes:
-    """A segment's rows as they are kept in the state store; where no order counts, times are coordinates."""
+    """A segment's rows as they lie in the state store. Where order does not count, the times are the coordinates."""
     return to_bytes(table.append_column(COORDINATE, pa.array(coordinate)) if spec.options.needs_order else table)
 
 
@@ -80,46 +66,46 @@ def unpacked(spec: JoinSpec, side: Side, body: bytes) -> tuple[pa.Table, Integer
 
 
 class Cache:
-    """The segments of one worker of one join, in this process and in files of this executor.
+    """The segments of one worker of one join, in the memory of this process and in files of this executor."""
 
-    A process remembers the segments of the workers that it ran last.
-    """
-
-    _loaded: ClassVar[OrderedDict[tuple[str, str], dict[str, Segment]]] = OrderedDict()
+    loaded: ClassVar[OrderedDict[tuple[str, str], dict[str, Segment]]] = OrderedDict()
+    """By join and worker, the segments in memory."""
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, join: str, worker: str, directory: str | None = None) -> None:
         root = Path(directory) if directory else _local_directory()
         self.directory = root / f"streamjoin-{join}" / worker
         with Cache._lock:
-            if (join, worker) not in Cache._loaded:
+            if (join, worker) not in Cache.loaded:
                 _remove_abandoned(root)
-            self._held = Cache._loaded.setdefault((join, worker), {})
-            Cache._loaded.move_to_end((join, worker))
-            while len(Cache._loaded) > REMEMBERED:
-                Cache._loaded.popitem(last=False)
+            self._segments = Cache.loaded.setdefault((join, worker), {})
+            Cache.loaded.move_to_end((join, worker))
+            while len(Cache.loaded) > WORKERS_KEPT:
+                Cache.loaded.popitem(last=False)
 
     def get(self, name: str, rebuild: Callable[[], Segment]) -> Segment:
         """A segment from memory, else from its file, else made again."""
-        held = self._held.get(name)
-        if held is None:
-            held = self._read(name)
-        if held is None:
-            held = rebuild()
-            self._write(name, held)
-        self._held[name] = held
-        return held
+        segment = self._segments.get(name)
+        if segment is None:
+            segment = self._read(name)
+        if segment is None:
+            segment = rebuild()
+            self._write(name, segment)
+        self._segments[name] = segment
+        return segment
 
     def put(self, name: str, segment: Segment) -> None:
-        self._held[name] = segment
+        self._segments[name] = segment
         self._write(name, segment)
 
     def keep_only(self, names: Iterable[str]) -> None:
-        """Forget all other segments. Files that attempts have left behind which were not committed go with time: a
-        young one may belong to an attempt that is still running."""
+        """Forget all other segments, and remove their files once they are old.
+
+        Such a file was left behind by an uncommitted attempt; a young one may belong to an attempt that still runs.
+        """
         kept = set(names)
-        for gone in [name for name in self._held if name not in kept]:
-            del self._held[gone]
+        for gone in [name for name in self._segments if name not in kept]:
+            del self._segments[gone]
         try:
             with os.scandir(self.directory) as entries:
                 old = [e.path for e in entries if e.name not in kept and e.stat().st_mtime < time.time() - LEFT_BEHIND]
@@ -129,13 +115,13 @@ class Cache:
             _remove(path)
 
     def drop(self, names: Iterable[str]) -> None:
-        """These segments have expired. Should the batch be repeated, their files are made again."""
+        """Remove segments that have expired. If the batch is repeated, their files are made again."""
         for name in names:
-            self._held.pop(name, None)
+            self._segments.pop(name, None)
             _remove(self.directory / name)
 
     def _write(self, name: str, segment: Segment) -> None:
-        """Files are a convenience: where they cannot be written, the join goes on without them."""
+        """Write the file, if possible: the join also works without files, only slower."""
         buffers: list[pickle.PickleBuffer] = []
         body = pickle.dumps((segment.table, segment.subwindows), protocol=5, buffer_callback=buffers.append)
         try:
@@ -155,11 +141,11 @@ class Cache:
             if self.directory.stat().st_uid != os.getuid():
                 return None
             with open(self.directory / name, "rb") as file:
-                # Private pages: shared with every other process until somebody writes, which nobody does.
+                # Private pages are shared with other processes until somebody writes to them, and nobody does.
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
             body, *buffers = _read_parts(memoryview(mapped))
             return Segment(*pickle.loads(body, buffers=buffers))
-        except Exception:  # whatever a damaged file leads to: the segment is made again
+        except Exception:  # whatever a damaged file causes, the segment is made again
             return None
 
 
@@ -202,7 +188,7 @@ def _remove(path: str | Path) -> None:
 
 
 def _remove_abandoned(root: Path) -> None:
-    """Remove what joins have left behind in which nothing has happened for long; should one go on, it is made again."""
+    """Remove the directories of joins that have long been idle. If such a join goes on, its files are made again."""
     for directory in root.glob("streamjoin-*/"):
         try:
             last = max(path.stat().st_mtime for path in (directory, *directory.glob("*/")))
@@ -213,6 +199,6 @@ def _remove_abandoned(root: Path) -> None:
 
 
 def _local_directory() -> Path:
-    """Where Spark keeps an executor's files, and removes them when it ends."""
+    """The directory of the executor's own files, which Spark removes when the executor ends."""
     local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
     return Path(local if local and os.path.isdir(local) else tempfile.gettempdir())

@@ -1,4 +1,4 @@
-"""What the pipeline needs of a Spark session: checked where it is used, and a session that has it."""
+"""The settings that the pipeline needs of a Spark session: a check of them, and a local session that has them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 SHUFFLE = "spark.sql.shuffle.partitions"
 BATCH_BYTES, NO_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1)
-"""Where it has a limit, Spark adds up the bytes of a batch anew for every row that it hands to Python: a third of the
-time of packing. A limit of rows (10,000, Spark's own) is there as well."""
+"""With a limit of bytes, Spark adds up the bytes of a batch again for every row that it hands to Python, which takes a
+third of the time of packing. Spark's own limit of 10,000 rows stays."""
 
 JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
-"""Where a JVM finds options besides those of its command."""
+"""The environment variables from which a JVM takes options."""
 
 
 def session(master: str = "local[*]", name: str = "streamjoin", /, **config: Any) -> Any:
     """A local session with all that `stream_join` needs, and further settings: `session(**{"spark.ui.enabled": True})`.
 
-    The parallel garbage collector suits blobs of megabytes, which the default one keeps apart from everything else.
+    The JVM uses the parallel garbage collector: it suits blobs of megabytes, which the default one handles apart.
 
     Python workers are started with the interpreter that runs this, unless PYSPARK_PYTHON says otherwise.
     """
@@ -51,13 +51,13 @@ def session(master: str = "local[*]", name: str = "streamjoin", /, **config: Any
 
 
 def _collector() -> dict[str, str]:
-    """A garbage collector for the JVM, unless its environment names one: it does not start with two."""
+    """The option that chooses the garbage collector, unless the environment has one: a JVM with two does not start."""
     chosen = any("GC" in os.environ.get(name, "") for name in JAVA_OPTIONS)
     return {} if chosen else {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
 
 
 def check_session(spark: Any, streaming: bool) -> int:
-    """Whether the session can run the join; returns the number of its shuffle partitions."""
+    """Raise an error unless the session can run the join; else return the number of its shuffle partitions."""
     if find_spec("google") is None or find_spec("google.protobuf") is None:
         raise StateError(
             "stream_join: Spark's stateful operators need the package protobuf: pip install 'streamjoin[spark]'"
@@ -66,7 +66,7 @@ def check_session(spark: Any, streaming: bool) -> int:
     missing = [(key, value) for key, value in wanted.items() if str(spark.conf.get(key, "")).lower() != value.lower()]
     if missing:
         lines = "\n".join(f'    spark.conf.set("{key}", "{value}")' for key, value in missing)
-        raise ArgumentError(f"stream_join: the session's state store will not do; before the call:\n{lines}")
+        raise ArgumentError(f"stream_join: the session's state store does not suit the join; before the call:\n{lines}")
     return int(spark.conf.get(SHUFFLE, "200"))
 
 

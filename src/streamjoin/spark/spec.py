@@ -1,34 +1,32 @@
-"""What every part of the pipeline knows of a join: made at the call, sent to the executors once."""
+"""The description of a join that every part of the pipeline has: made at the call, sent to the executors once."""
 
 from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import cached_property
+from typing import Literal
 
 import pyarrow as pa
 
 from ..arrays import Integers
-from ..arrow.tables import contiguous
-from ..arrow.times import read_time
+from ..engine.intake import Intake
 from ..engine.options import Options
-from ..errors import DataError
 from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..predicate.slots import SlotValues
-from ..predicate.vector import Frame
 from ..side import Side
 
 Routing = Literal["broadcast", "hash", "range", "auto"]
-"""Every tuple probes on all workers and is stored by one; tuples with equal keys meet on one worker; a worker has a
-range of keys; or what the predicate allows."""
+"""broadcast: every tuple probes on all workers, and one stores it. hash: tuples with equal keys meet on one worker.
+range: each worker has a range of keys. auto: the one that suits the predicate."""
 FORMAT = "2"
-"""Of what is kept in the state store, hashes included: to be raised when any of it changes."""
+"""The format of the state store's content, including which worker a hash chooses. Raise it when any of it changes."""
 
 
 @dataclass(frozen=True)
 class JoinSpec:
-    """`workers` share the windows; `bounded`: the inputs are tables that end, not streams."""
+    """`workers` are the numbers of the workers that share the windows. `bounded`: the inputs are tables, which end."""
 
     lowered: Lowered
     schemas: dict[Side, pa.Schema]
@@ -38,16 +36,18 @@ class JoinSpec:
     routing: str
     bounded: bool
     range_key: tuple[Side, RangeKey] | None = None
-    """Where tuples are routed by ranges: whose numbers are the points, and the key."""
+    """For routing by ranges: the side that has the points, and the key."""
     on: str = ""
-    """The predicate in words."""
+    """The predicate as text."""
     cache_directory: str | None = None
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
     def terms(self) -> dict[str, str]:
-        """What a query must not change from one start to the next, since its state depends on it. The worker's numbers
-        follow from those of workers and of shuffle partitions; the format is that of the state."""
+        """What a query must not change from one start to the next, because its state depends on it.
+
+        The numbers of the workers depend on how many workers and how many shuffle partitions there are.
+        """
         options = self.options
         return {
             "format": FORMAT,
@@ -64,19 +64,16 @@ class JoinSpec:
     def keeps_late(self) -> bool:
         return self.options.late == "keep"
 
+    @cached_property
+    def intake(self) -> Intake:
+        return Intake(self.lowered, self.schemas, self.options.time)
+
     def times(self, side: Side, table: pa.Table) -> Integers:
         """A table's timestamps in the common unit."""
-        columns = self.options.time
-        assert columns is not None
-        name = columns.of(side)
-        return read_time(contiguous(table.column(name)), columns.unit, f"the {side} stream: time column {name!r}")
+        times = self.intake.times(side, table, f"the {side} stream")
+        assert times is not None
+        return times
 
     def slots(self, side: Side, table: pa.Table) -> SlotValues:
         """What the predicate reads of a table's rows."""
-        program = self.lowered.sides[side]
-        columns: dict[Any, pa.Array] = {(side, name): contiguous(table.column(name)) for name in program.columns}
-        try:
-            return program.run(Frame(table.num_rows, columns))
-        except (DataError, UnicodeDecodeError, pa.ArrowException) as error:
-            names = ", ".join(program.columns)
-            raise DataError(f"the {side} stream: the predicate's columns ({names}) cannot be read: {error}") from None
+        return self.intake.slots(side, table, f"the {side} stream")

@@ -13,11 +13,11 @@ from .processor import FIGURES, RESULT
 from .spec import JoinSpec
 
 LATE = "late"
-"""The column that says whose late row a row is; it is only there where late rows are asked for."""
+"""The column that names the side of a late row. The result has it only with `late="keep"`."""
 
 
 class Unpack:
-    """The workers' output to rows; a function for `DataFrame.mapInArrow`."""
+    """Turns the workers' output into rows; a function for `DataFrame.mapInArrow`."""
 
     def __init__(self, spec: JoinSpec) -> None:
         self._spec = spec

@@ -18,15 +18,18 @@ from .progress import BatchListener, Progress
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LOOK_SECONDS, REPORT_SECONDS = 1.0, 30.0
-"""How often to look whether the query still runs, and how long the report of its end may then take."""
+"""The time between two looks at whether the query still runs, and the longest wait for the report of its end."""
 
 
 class Ended:
-    """In the feed: the query has ended."""
+    """An item of the feed: the query has ended."""
 
 
 class Screen:
-    """The figures of the last batch and of all: a table that stays in place in a terminal, else a line for each."""
+    """Shows the figures of the last batch and of all batches.
+
+    A terminal gets a table that stays in place; other outputs get a line for each batch.
+    """
 
     def __init__(self, console: Console, name: str) -> None:
         self._console, self._name = console, name
@@ -70,9 +73,9 @@ class Screen:
 
 @contextlib.contextmanager
 def watch(spark: Any, screen: Screen, seconds: float | None) -> Iterator[Callable[[Any], int | None]]:
-    """Gives a function that watches a query, started meanwhile, until its end; it returns the signal that stopped it.
+    """Gives a function that watches a query until its end, and returns the signal that stopped it.
 
-    A second Ctrl-C does not wait for the query to stop.
+    Start the query within the `with`: so no figures are missed. A second Ctrl-C does not wait for the query to stop.
     """
     feed: queue.SimpleQueue[Progress | Ended | int] = queue.SimpleQueue()
     listener = BatchListener(feed.put, lambda: feed.put(Ended()))
@@ -99,7 +102,7 @@ def watch(spark: Any, screen: Screen, seconds: float | None) -> Iterator[Callabl
 
 
 def _follow(query: Any, feed: Any, screen: Screen, seconds: float | None) -> tuple[str, int | None]:
-    """Show what comes until the query has ended or is to be stopped; then stop it and show the rest."""
+    """Show all figures until the query ends. Stop it at a signal, or when the time is over."""
     deadline = None if seconds is None else time.monotonic() + seconds
     how, stopped_by = "done", None
     heard_at = time.monotonic()

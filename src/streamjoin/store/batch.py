@@ -9,13 +9,12 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import INT64_MAX, INT64_MIN, Array, Places, Rows
-from .numbers import Numbers, taken
+from ..arrays import INT64_MAX, INT64_MIN, Array, Mask, Places, Rows
+from .integer_column import IntegerColumn, taken
 
 LARGEST_PART = 1 << 15
-"""Tuples that probe together: sorted, they touch a subwindow once from end to end."""
+"""The most tuples that probe together. Once sorted, they pass through a subwindow once, from end to end."""
 BUFFER = 1 << 16
 QUOTA = 1 << 20
 """Pairs that a sink keeps before it asks to be emptied."""
@@ -45,7 +44,7 @@ class Batch:
         return self._select(places)
 
     def every(self, start: int, step: int) -> Batch:
-        """Every so many tuples, from one on."""
+        """The tuples at places start, start + step, start + 2 * step and so on."""
         return self._select(slice(start, None, step))
 
     def parts(self, size: int | None = None) -> list[Batch]:
@@ -53,7 +52,7 @@ class Batch:
         return self.parts_of(LARGEST_PART if size is None else min(size, LARGEST_PART))
 
     def parts_of(self, size: int) -> list[Batch]:
-        """The batch cut into pieces of this size, whatever is usual."""
+        """The batch cut into pieces of this size, even if that is more than the usual size."""
         return [self] if len(self) <= size else [self.slice(k, k + size) for k in range(0, len(self), size)]
 
     def _select(self, which: Any) -> Batch:
@@ -72,19 +71,25 @@ def concatenated(batches: list[Batch]) -> Batch:
     return Batch(row, coordinate, low, high, slots)
 
 
-Decide = Callable[[Rows, Rows], npt.NDArray[np.bool_] | None]
+Decide = Callable[[Rows, Rows], Mask | None]
 """Which of some candidate pairs (rows of the left, rows of the right) match; None: all."""
 
 
 class Probing:
-    """A batch on its way through a chain, or a share of it, and what is computed once for all subwindows and shares.
+    """A batch that probes a chain, and what is computed once for all subwindows and workers.
 
-    Its tuples' windows begin from `earliest` to `latest_low` and end from `earliest_high` to `latest`.
+    The work can be divided in two ways. A *share* does the work of some of the batch's tuples (or of their ranges), a
+    *part* looks at some of the stored tuples. Invariant: all shares together, like all parts together, do all of the
+    work, each piece of it once.
+
+    The windows of the batch's tuples begin between `earliest` and `latest_low`, and end between `earliest_high` and
+    `latest`.
     """
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
-        self._number, self._shares = 0, 1
+        self._share, self._shares = 0, 1
+        self._part, self._parts = 0, 1
         self._known: dict[Any, Any] = {}
 
     @cached_property
@@ -104,23 +109,36 @@ class Probing:
         return int(self.batch.high.max(initial=INT64_MIN))
 
     def split(self, shares: int) -> list[Probing]:
-        """Shares of the work that together do all of it. What is known already, all of them know."""
+        """Shares of the work. All of them know what is known already."""
         found = [copy(self) for _ in range(shares)]
-        for number, share in enumerate(found):
-            share._number, share._shares = number, shares
+        for number, probing in enumerate(found):
+            probing._share, probing._shares = number, shares
         return found
 
+    def within(self, part: int, parts: int) -> Probing:
+        """The same batch against one part of the stored tuples."""
+        if parts == 1:
+            return self
+        probing = copy(self)
+        probing._part, probing._parts = part, parts
+        return probing
+
     def once(self, key: Any, compute: Callable[[], Any]) -> Any:
+        """What `compute` returns; it is only called if nobody has asked for this key before."""
         if key not in self._known:
             self._known[key] = compute()
         return self._known[key]
 
     def share(self, count: int) -> slice:
-        """Which of `count` things that the shares divide among them this one has to do."""
-        return slice(count * self._number // self._shares, count * (self._number + 1) // self._shares)
+        """Which of `count` things this share has to do, where the shares divide them."""
+        return slice(count * self._share // self._shares, count * (self._share + 1) // self._shares)
+
+    def part(self, count: int) -> slice:
+        """Which of `count` stored things this part has to look at, where the parts divide them."""
+        return slice(count * self._part // self._parts, count * (self._part + 1) // self._parts)
 
     def mine(self, batch: Batch) -> Batch:
-        """This share's part of a batch."""
+        """This share of a batch."""
         return batch if self._shares == 1 else batch._select(self.share(len(batch)))
 
 
@@ -128,7 +146,7 @@ class PairSink:
     """Collects pairs of row numbers from kernels that write places into fixed buffers.
 
     Invariant: a kernel stops before the buffer overflows and goes on where it stopped, so nothing is lost or doubled.
-    Candidates that a kernel could not decide are decided when the buffer is drained, so they never pile up.
+    Candidates that a kernel cannot decide are decided when the buffer is drained, so they never pile up.
     """
 
     _spare: ClassVar[list[tuple[Array, Array]]] = []
@@ -142,7 +160,7 @@ class PairSink:
         self.count = 0
 
     def _taken_buffers(self) -> tuple[Array, Array]:
-        """Buffers for places and for row numbers, taken from those that others are done with."""
+        """Buffers for places and for row numbers; those of sinks that are done are used again."""
         if self._buffers is None:
             try:
                 self._buffers = PairSink._spare.pop()
@@ -170,14 +188,14 @@ class PairSink:
     def is_full(self) -> bool:
         return self.count >= QUOTA
 
-    def drain(self, count: int, probing_rows: Rows, stored_rows: Numbers) -> None:
+    def drain(self, count: int, probing_rows: Rows, stored_rows: IntegerColumn) -> None:
         """Turn the first `count` buffered places into row numbers."""
         if count:
             probe_places, stored_places = self.buffers
             self.add(taken(0, probing_rows, probe_places[:count]), stored_rows.take(stored_places[:count]))
 
     def add(self, probing: Rows, stored: Rows) -> None:
-        """Take in candidate pairs of row numbers; those that kernels could not decide are decided here."""
+        """Take in candidate pairs of row numbers, and decide those that kernels could not decide."""
         if not len(probing):
             return
         keep = self._decide(probing, stored) if self._left_probes else self._decide(stored, probing)

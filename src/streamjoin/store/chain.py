@@ -1,72 +1,28 @@
 """The chain of subwindows (PanJoin, section III-A): insert into the newest only, expire the oldest as a whole.
 
-Invariant: every tuple at or above the floor is in exactly one subwindow. Tuples below it may linger in a subwindow
-that also holds younger ones; the probing tuple's [low, high) keeps them out of results. Sealed subwindows never change.
+Invariant: every tuple at or above the floor is in exactly one subwindow. Tuples below the floor may linger in a
+subwindow that also holds younger ones; the probing tuple's [low, high) keeps them out of results. A sealed subwindow
+gets no more tuples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable
 
-from .batch import Batch, PairSink, Probing
+from .batch import Batch
+from .index import Index
 
 SMALLEST, LARGE, LARGEST = 1 << 11, 1 << 21, 1 << 22
-"""Tuples of a subwindow. Beyond `LARGE` searching one costs more than searching two, until there are very many."""
-SMALLEST_SCANNED = 1 << 14
-"""Where all tuples are scanned, those that have expired are skipped, and one call for many costs less than two."""
+"""Tuples of a subwindow. To search one beyond `LARGE` costs more than to search two, until there are very many."""
+SMALLEST_SCANNED, LARGEST_SCANNED = 1 << 14, 1 << 18
+"""The same where all tuples are scanned. A scan skips expired tuples, and one call for many tuples costs less than two
+calls."""
 MOST_SUBWINDOWS = 16
 PER_WINDOW = 3
-"""Subwindows per window: fewer are faster to probe, more let go of expired tuples sooner."""
+"""Subwindows per window: fewer are faster to probe, more release expired tuples sooner."""
 
 
-class Index(Protocol):
-    """One subwindow: tuples, and a structure to find them by."""
-
-    name: str
-
-    @property
-    def tuples(self) -> int:
-        """How many there are."""
-
-    @property
-    def room(self) -> int:
-        """How many more tuples fit in."""
-
-    @property
-    def highest(self) -> int:
-        """The largest coordinate."""
-
-    @property
-    def first_row(self) -> int:
-        """The smallest row number."""
-
-    def insert(self, batch: Batch) -> None:
-        """Add tuples; the caller has checked that they fit."""
-
-    def prepare(self) -> None:
-        """Before the next probes: index what was inserted."""
-
-    def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
-        """Find the stored tuples that match; gives the comparisons made since, each time the sink was filled further.
-
-        Several threads may probe at once while none inserts.
-        """
-
-    def seal(self) -> None:
-        """No more tuples will be inserted."""
-
-    def release(self) -> None:
-        """All tuples have expired."""
-
-    @property
-    def nbytes(self) -> int: ...
-
-    def figures(self) -> dict[str, Any]:
-        """What is worth knowing about the structure."""
-
-
-MakeIndex = Callable[[int, int, "Index | None"], Index]
+MakeIndex = Callable[[int, int, Index | None], Index]
 """Opens a subwindow: its capacity, the tuples of the whole window, the subwindow before it."""
 
 
@@ -107,7 +63,7 @@ class Chain:
             subwindow.prepare()
 
     def expire(self, floor: int) -> int:
-        """Release every subwindow that lies wholly below the floor; returns how many those were."""
+        """Release every subwindow that lies wholly below the floor; returns how many they are."""
         gone = [s for s in self.subwindows if s.highest < floor]
         if gone:
             self.subwindows = [s for s in self.subwindows if s.highest >= floor]

@@ -1,7 +1,7 @@
 """Choosing the key space of a side from samples of both streams, at the border of two subwindows.
 
-Every candidate is tried on the samples: how many ranges a probing tuple asks for, and what share of the stored tuples
-lies in them. The cheapest wins; so a two-dimensional band finds its better column, or cells over both.
+Every candidate is tried on the samples: how many ranges does a probing tuple ask for, and what share of the stored
+tuples lies in them? The cheapest wins. So a two-dimensional band finds its better column, or cells over both.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ from ..predicate.lower import Lowered, Test
 from ..predicate.render import render
 from ..side import Side, other
 from .batch import Batch, concatenated
-from .keyspace import HASH_BITS, KEY_BITS, REST_BITS, KeySpace, Ranges, Reduction, lowered_by
+from .key_arithmetic import Reduction, lowered_by
+from .keyspace import HASH_BITS, KEY_BITS, REST_BITS, KeySpace
+from .ranges import Ranges
 
 STORED_SAMPLE, PROBING_SAMPLE = 1024, 256
 RANGE_COST, CANDIDATE_COST, PASSED_COST, SCAN_COST = 60.0, 15.0, 2.0, 0.1
-"""Nanoseconds for finding a range in every subwindow, for looking at a candidate, for passing one over because of its
-rest, and for comparing with an irregular tuple: only their ratios matter."""
+"""Nanoseconds to find a range in every subwindow, to look at a candidate, to skip one because of its rest, and to
+compare with an irregular tuple. Only the ratios matter."""
 MOST_CELL_BITS = 20
 PATIENCE = 1.3
-"""How much worse a key space may become before others are tried, and how much better these must be."""
+"""By what factor a key space may become worse before others are tried, and by what factor these must be better."""
 _EMPTY: dict[str, Any] = {"widest": {}, "narrowest": {}, "exact": True}
 
 
-class SideKeys:
-    """What is known about keys of one stored side."""
+class KeyChooser:
+    """Watches samples of both streams, and chooses the key space of one stored side."""
 
     def __init__(self, lowered: Lowered, stored: Side) -> None:
         self._lowered, self._stored = lowered, stored
@@ -45,12 +47,13 @@ class SideKeys:
         self._recent: dict[str, deque[Batch]] = {"stored": deque(), "probing": deque()}
         self._held = {"stored": 0, "probing": 0}
         self._current: KeySpace | None = None
+        self._adopted: dict[Any, KeySpace] = {}
         self._aliases = ("l", "r")
         self._cost_when_chosen, self._window_when_chosen = 0.0, 0
         self._chosen_knowing = False
         self.changes = 0
         self.candidates: float | None = None
-        """How many candidates a probing tuple is expected to find in the window; None while nothing is known."""
+        """How many candidates a probing tuple is likely to find in the window; None while nothing is known."""
 
     @property
     def usable(self) -> bool:
@@ -58,7 +61,7 @@ class SideKeys:
 
     @property
     def text(self) -> str | None:
-        """The keys that are used at present; None before any was chosen."""
+        """The keys in use; None before any was chosen."""
         return None if self._current is None else self._current.why
 
     @property
@@ -73,7 +76,7 @@ class SideKeys:
         self._observe("probing", batch, PROBING_SAMPLE)
 
     def _observe(self, role: str, batch: Batch, wanted: int) -> None:
-        """Remember a spread of the youngest batches, just enough of them to make a sample."""
+        """Remember tuples from all over the youngest batches, just enough for a sample."""
         if not len(batch):
             return
         recent = self._recent[role]
@@ -92,14 +95,22 @@ class SideKeys:
         if probing:
             self._probing_sample = concatenated(list(probing))
 
-    def resume(self, space: KeySpace) -> None:
-        """Go on with a space that was chosen before, unless another one is much better."""
-        self._current = space
+    def adopt(self, space: KeySpace) -> KeySpace:
+        """The space to use instead of one that was chosen elsewhere. All spaces of one shape become one, so that their
+        subwindows are probed together. It stays in use until another one is much better."""
+        if space.shape not in self._adopted:
+            fresh = replace(space, widest=dict(space.widest), narrowest=dict(space.narrowest))
+            self._adopted[space.shape] = fresh
+        shared = self._adopted[space.shape]
+        shared.include(space)
+        self._current = shared
+        return shared
 
     def choose(self, window: int) -> KeySpace:
-        """The key space for the next subwindow of a window of so many tuples; the current one while it serves well.
+        """The key space for the next subwindow of a window that has `window` tuples.
 
-        Subwindows that share a key space also share the work of computing a batch's ranges.
+        The current one stays in use while it serves well: subwindows that share a key space also share the
+        work of computing a batch's ranges.
         """
         self._sample()
         current = self._current
@@ -110,7 +121,7 @@ class SideKeys:
             known = self._chosen_knowing and window <= 2 * self._window_when_chosen
             if known and cost <= PATIENCE * max(self._cost_when_chosen, RANGE_COST):
                 return current
-            best, best_cost = current, cost / PATIENCE  # others must be so much better
+            best, best_cost = current, cost / PATIENCE  # others must be better by this factor
         for space in self._candidates():
             cost, candidates = self._cost(space, window)
             if cost < best_cost:
@@ -124,7 +135,7 @@ class SideKeys:
         return best
 
     def _covers(self, space: KeySpace) -> bool:
-        """Whether the keys of today's sample still lie where the space has room for them."""
+        """Whether the space has room for the keys of the current sample."""
         for key, reduction in ((space.cells, space.cell_reduction), (space.suffix, space.reduction)):
             if key is not None:
                 values = self._stored_sample[key.key].astype(np.int64)
@@ -161,7 +172,7 @@ class SideKeys:
                         yield self._space(cells=cells, suffix=key, wider=wider, why=text)
 
     def _point(self) -> RangeKey | None:
-        """One equality of 32 bits: the value itself is the key, and may decide alone."""
+        """The key of a single equality of 32 bits: the value itself, which may decide alone."""
         if len(self._equalities) != 1 or self._keys:
             return None
         own, probing = self._equalities[0]
@@ -216,7 +227,7 @@ class SideKeys:
         return Reduction(base, max(span.bit_length() - bits, 0), bits)
 
     def _cells(self, space: KeySpace, key: RangeKey, wider: int) -> tuple[Reduction, int]:
-        """Cells 2**wider times as wide as the usual band, and the number of bits that say where in it a tuple lies."""
+        """Cells 2**wider times as wide as the usual band, and how many bits say where in its cell a tuple lies."""
         assert self._probing_sample is not None
         low_slot, high_slot = key.intervals[0]
         assert low_slot is not None
@@ -263,7 +274,7 @@ class SideKeys:
         return float(inside.mean())
 
     def first_key(self, aliases: tuple[str, str]) -> str:
-        """What would be sorted by if nothing was known of the data."""
+        """The key to sort by if nothing is known of the data; empty if there is none."""
         self._aliases = aliases
         return self.choose(0).why if self.usable else ""
 

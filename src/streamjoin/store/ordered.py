@@ -1,65 +1,76 @@
-"""A subwindow whose tuples are found by ranges of a key: BI-Sort, RaP-Table or WiB+-Tree over words.
+"""A subwindow whose tuples are found by ranges of a key, over any `WordIndex`.
 
-Four places where a tuple can be, each probed in its own way:
+A tuple can be in one of four places, and each is probed in its own way:
 - in the word index: found by range, then tested (unless the key decides alone);
 - in the tail: the youngest tuples, not indexed yet (the paper's insertion buffer, section III-D): scanned;
-- irregular (see `predicate.keys`): a copy is scanned by regular probing tuples; irregular ones scan everything;
-- belated: a few tuples older than what the previous subwindow held (section III-G2): a small buffer of its own, so
-  that the rest of the subwindow can be skipped by its time range.
+- irregular (see `predicate.keys`): regular probing tuples scan a copy, irregular ones scan everything;
+- belated: a few tuples older than what the previous subwindow held (section III-G2). They have a small buffer of their
+  own, so that the time range of the rest stays short, and probes can skip it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from ..compile.cache import compiled
+from ..tasks import RunAll
 from .batch import Batch, PairSink, Probing
-from .bi_sort import BiSort, probe_runs
-from .chain import Index
 from .check_kernels import check_runs_source, check_source
-from .key_choice import SideKeys
-from .keyspace import PLACE_BITS, KeySpace, Ranges
+from .index import Index, IndexKind, Opening
+from .key_choice import KeyChooser
+from .keyspace import KeySpace
+from .ranges import Ranges
+from .run_probe import probe_runs
 from .scan import ScanIndex
 from .sorting import sort_words
 from .subwindow import StoredSide, Subwindow
-from .words import WordIndex
+from .words import COMPARED, DONE, NEXT, PLACE_BITS, RUN, WordIndex, new_state
 
 TAIL = 1024
 """The longest tail: one block of a scan."""
 BELATED = 1024
 
-MakeWords = Callable[[int, KeySpace, "OrderedIndex | None"], WordIndex]
-"""Opens a word index: its capacity, its key space, the subwindow before it."""
+OpenWords = Callable[[Opening, WordIndex | None], WordIndex]
+"""Opens a word index. The second argument is that of the previous subwindow, if its words mean the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderedKind(IndexKind):
+    """The kind of an `OrderedIndex`; `open_words` opens its word index."""
+
+    open_words: OpenWords
+
+
+def ordered_kind(name: str, open_words: OpenWords) -> OrderedKind:
+    """The kind of index that a word index makes."""
+
+    def open_(opening: Opening) -> Index:
+        return OrderedIndex(name, opening, open_words)
+
+    return OrderedKind(name=name, needs="order", open=open_, how=", sorted by a key", open_words=open_words)
 
 
 class OrderedIndex(Subwindow):
-    """`keys` chooses the key space when the first tuples are indexed; `make_words` then opens the word index.
+    """The key space is chosen when the first tuples are indexed; the word index is opened then.
 
-    Tuples older than the highest coordinate of the `previous` subwindow are belated.
+    Tuples older than the highest coordinate of the previous subwindow are belated.
     """
 
-    def __init__(
-        self,
-        capacity: int,
-        stored: StoredSide,
-        keys: SideKeys,
-        name: str,
-        make_words: MakeWords,
-        window: int,
-        previous: Index | None,
-    ) -> None:
-        super().__init__(capacity, stored, scanned=False)
+    def __init__(self, name: str, opening: Opening, open_words: OpenWords) -> None:
+        super().__init__(opening.capacity, opening.stored, scanned=False)
         self.name = name
-        self._keys, self._make_words, self._window = keys, make_words, window
-        self._floor = None if previous is None else previous.highest
-        self._previous = previous if isinstance(previous, OrderedIndex) else None
+        self._keys: KeyChooser | None = opening.keys
+        self._opening: tuple[Opening, OpenWords] | None = (opening, open_words)
+        """What opens the word index; None once that is done."""
+        self._floor = None if opening.previous is None else opening.previous.highest
         self._indexed = 0
         self._sealed = False
-        self.space: KeySpace | None = None
-        self.words: WordIndex | None = None
+        self._space: KeySpace | None = None
+        self._words: WordIndex | None = None
         self._irregular: list[ScanIndex] = []
         self._slot_addresses = self._addresses()
         self._belated: ScanIndex | None = None
@@ -69,13 +80,16 @@ class OrderedIndex(Subwindow):
 
     def __getstate__(self) -> dict[str, Any]:
         assert self._sealed, "only a sealed subwindow may leave its process"
-        return {**super().__getstate__(), "_keys": None, "_make_words": None, "_previous": None}
+        return {**super().__getstate__(), "_keys": None, "_opening": None}
 
-    def attach(self, stored: StoredSide) -> None:
-        super().attach(stored)
+    def attach(self, stored: StoredSide, keys: KeyChooser) -> None:
+        super().attach(stored, keys)
+        self._keys = keys
         self._slot_addresses = self._addresses()
         for part in (*self._irregular, *([] if self._belated is None else [self._belated])):
-            part.attach(stored)
+            part.attach(stored, keys)
+        if self._space is not None:
+            self._space = keys.adopt(self._space)
 
     @property
     def highest(self) -> int:
@@ -89,7 +103,7 @@ class OrderedIndex(Subwindow):
 
     @property
     def nbytes(self) -> int:
-        parts = [self.words, self._belated, *self._irregular]
+        parts = [self._words, self._belated, *self._irregular]
         return super().nbytes + sum(part.nbytes for part in parts if part is not None)
 
     @property
@@ -114,18 +128,26 @@ class OrderedIndex(Subwindow):
         waiting = self.count - self._indexed
         if waiting <= (0 if self._sealed else TAIL):
             return
-        if self.space is None or self.words is None:
-            self.space = self._keys.choose(self._window)
-            self.words = self._make_words(self.capacity, self.space, self._previous)
-            self._previous = None
+        space, index = self._opened()
         start, self._indexed = self._indexed, self.count
-        words, regular = self.space.words(self.slots, start, self.count)
+        words, regular = space.words(self.slots, start, self.count)
         if regular is not None:
             self._keep_apart(start, np.flatnonzero(~regular))
             words = words[regular]
-        self.words.insert(sort_words(words, PLACE_BITS))
+        index.insert(sort_words(words, PLACE_BITS))
         if self._sealed:
-            self.words.seal()
+            index.seal()
+
+    def _opened(self) -> tuple[KeySpace, WordIndex]:
+        """The key space and the word index; both are opened at the first call."""
+        if self._space is None or self._words is None:
+            assert self._opening is not None
+            opening, open_words = self._opening
+            self._space = opening.keys.choose(opening.window)
+            before = None if opening.previous is None else opening.previous.words_in(self._space)
+            self._words = open_words(opening, before)
+            self._opening = None
+        return self._space, self._words
 
     def _keep_apart(self, start: int, offsets: Any) -> None:
         places = (start + offsets).astype(np.int32)
@@ -138,15 +160,29 @@ class OrderedIndex(Subwindow):
         self._irregular.append(apart)
 
     def release(self) -> None:
-        self._previous = None
-        if isinstance(self.words, BiSort):
-            self.words.release()
+        self._opening = None
+        if self._words is not None:
+            self._words.release()
 
     def seal(self) -> None:
         self._sealed = True
-        if self.words is not None:
+        if self._words is not None:
             self.prepare()
-            self.words.seal()
+            self._words.seal()
+
+    @property
+    def key(self) -> str | None:
+        if self._space is not None:
+            return self._space.why
+        return None if self._keys is None else self._keys.text
+
+    def words_in(self, space: KeySpace) -> WordIndex | None:
+        return self._words if self._space is space else None
+
+    def compute_ahead(self, probing: Probing, workers: int, run_all: RunAll) -> None:
+        space = self._space
+        if space is not None:
+            probing.once(space, lambda: space.ranges(probing.batch, workers, run_all))
 
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
         if self._belated is not None:
@@ -154,12 +190,12 @@ class OrderedIndex(Subwindow):
         if not self.count or self.coordinate.highest < probing.earliest or self.coordinate.lowest >= probing.latest:
             return
         batch = probing.batch
-        if self.space is None or self.words is None:
+        if self._space is None or self._words is None:
             yield from self.scan(probing.mine(batch), sink, 0, self.count)
             return
-        ranges = self.ranges(probing)
+        ranges = self._ranges(probing)
         regular = batch if ranges.regular is None else ranges.regular
-        if not self.has_runs:
+        if self.group is None:
             yield from self._probe_words(probing, ranges, sink)
         if self._indexed < self.count:
             yield from self.scan(probing.mine(regular), sink, self._indexed, self.count)
@@ -169,42 +205,71 @@ class OrderedIndex(Subwindow):
             yield from self.scan(probing.mine(ranges.irregular), sink, 0, self.count)
 
     @property
-    def has_runs(self) -> bool:
-        """Whether the words lie in sorted runs: `probe_sorted` then probes many subwindows at once."""
-        return isinstance(self.words, BiSort) and self.space is not None
+    def group(self) -> Hashable | None:
+        """The runs of all subwindows of one key space are probed in one call."""
+        return self._space if self._words is not None and self._words.runs is not None else None
 
-    def runs(self, probing: Probing) -> list[tuple[int, ...]]:
-        """This subwindow's lines for `probe_runs`; none where no probing tuple's window reaches it."""
-        assert isinstance(self.words, BiSort)
+    def probe_group(self, group: Sequence[Self], probing: Probing, sink: PairSink) -> Iterator[int]:
+        """Probe the runs of the group, and test what was found unless the key decides alone."""
+        space = self._space
+        assert space is not None
+        ranges = self._ranges(probing)
+        mine = probing.share(len(ranges.low))
+        runs = [line for subwindow in group for line in subwindow._run_lines(probing)]
+        if not runs or mine.start == mine.stop:
+            return
+        batch = probing.batch
+        if space.decides:
+            kernel, slots = probe_runs, []
+        else:
+            kernel, slots = self.stored.kernel(check_runs_source, "check_runs"), self.stored.tested_of_probes(batch)
+        low, high, owner = ranges.low[mine], ranges.high[mine], ranges.owner[mine]
+        table, state = np.array(runs, np.int64), new_state()
+        while state[RUN] < len(runs):
+            compared = int(state[COMPARED])
+            rows = sink.row_buffers
+            found = kernel(
+                table, low, high, _PLACE_MASK, space.rest_mask, owner,
+                batch.row, batch.low, batch.high, sink.both_buffers, rows, state, *slots,
+            )  # fmt: skip
+            sink.add(rows[0, :found].copy(), rows[1, :found].copy())
+            yield int(state[COMPARED]) - compared
+
+    def _run_lines(self, probing: Probing) -> list[tuple[int, ...]]:
+        """This subwindow's lines of the run table; none if no probing tuple's window reaches it."""
         if self.coordinate.highest < probing.earliest or self.coordinate.lowest >= probing.latest:
             return []
-        whole = self.coordinate.lowest >= probing.latest_low and self.coordinate.highest < probing.earliest_high
-        numbers = (self.row.first, self.row.address, self.coordinate.first, self.coordinate.address, int(whole))
-        slots = (self.stored.record.itemsize, *self._slot_addresses)
-        return [(*place, *numbers, *slots) for place in self.words.places]
+        numbers = (self.row.first, self.row.address, self.coordinate.first, self.coordinate.address)
+        slots = (int(self._is_whole(probing)), self.stored.record.itemsize, *self._slot_addresses)
+        runs = None if self._words is None else self._words.runs
+        return [(*run, *numbers, *slots) for run in runs or ()]
 
-    def ranges(self, probing: Probing) -> Ranges:
+    def _is_whole(self, probing: Probing) -> bool:
+        """Whether all tuples lie in every probing tuple's window."""
+        return self.coordinate.lowest >= probing.latest_low and self.coordinate.highest < probing.earliest_high
+
+    def _ranges(self, probing: Probing) -> Ranges:
         """What the probing tuples ask for in this subwindow's key space."""
-        space = self.space
+        space = self._space
         assert space is not None
         return probing.once(space, lambda: space.ranges(probing.batch))
 
     def _probe_words(self, probing: Probing, ranges: Ranges, sink: PairSink) -> Iterator[int]:
-        assert self.words is not None
-        assert self.space is not None
+        assert self._words is not None
+        assert self._space is not None
         mine = probing.share(len(ranges.low))
         low, high, owner_of_range = ranges.low[mine], ranges.high[mine], ranges.owner[mine]
-        if not len(low) or not self.words.count:
+        if not len(low) or not self._words.count:
             return
         batch = probing.batch
-        whole_window = self.coordinate.lowest >= probing.latest_low and self.coordinate.highest < probing.earliest_high
-        state = np.zeros(4, np.int64)
-        while state[0] >= 0:
-            compared = int(state[1])
+        whole_window = self._is_whole(probing)
+        state = new_state()
+        while state[NEXT] != DONE:
+            compared = int(state[COMPARED])
             out_probe, out_stored = sink.buffers
-            found = self.words.probe(low, high, out_probe, out_stored, state)
+            found = self._words.probe(low, high, out_probe, out_stored, state)
             owner = owner_of_range
-            if not self.space.decides:
+            if not self._space.decides:
                 found = self.stored.kernel(check_source, "check")(
                     *self.stored.tested(self.slots), *self.stored.tested_of_probes(batch),
                     found, owner, out_probe, out_stored,
@@ -214,46 +279,19 @@ class OrderedIndex(Subwindow):
                 out_probe, out_stored, found, owner, batch.row, *self.row.parts,
                 whole_window, batch.low, batch.high, *self.coordinate.parts,
             ))  # fmt: skip
-            yield int(state[1]) - compared
+            yield int(state[COMPARED]) - compared
 
     def figures(self) -> dict[str, Any]:
-        return {} if self.words is None else self.words.figures()
+        return {} if self._words is None else self._words.figures()
 
 
 def _stored_only(row: Any, coordinate: Any, slots: list[Any]) -> Batch:
     return Batch(row, coordinate, coordinate, coordinate, slots)
 
 
-def probe_sorted(subwindows: Sequence[OrderedIndex], probing: Probing, sink: PairSink) -> Iterator[int]:
-    """Probe the sorted runs of all subwindows of one key space in one call, and test what was found unless the key
-    decides alone."""
-    first = subwindows[0]
-    ranges = first.ranges(probing)
-    mine = probing.share(len(ranges.low))
-    runs = [run for subwindow in subwindows for run in subwindow.runs(probing)]
-    if not runs or mine.start == mine.stop:
-        return
-    batch, stored = probing.batch, first.stored
-    assert first.space is not None
-    if first.space.decides:
-        kernel, slots = probe_runs, []
-    else:
-        kernel, slots = stored.kernel(check_runs_source, "check_runs"), stored.tested_of_probes(batch)
-    low, high, owner = ranges.low[mine], ranges.high[mine], ranges.owner[mine]
-    table, state, masks = np.array(runs, np.int64), np.zeros(5, np.int64), (_PLACE_MASK, first.space.rest_mask)
-    while state[4] < len(runs):
-        compared = int(state[1])
-        rows = sink.row_buffers
-        found = kernel(
-            table, low, high, *masks, owner, batch.row, batch.low, batch.high, sink.both_buffers, rows, state, *slots
-        )
-        sink.add(rows[0, :found].copy(), rows[1, :found].copy())
-        yield int(state[1]) - compared
-
-
 _PLACE_MASK = np.uint64((1 << PLACE_BITS) - 1)
 _ITSELF = np.empty(0, np.int32)
-"""Says that what looks like numbers of ranges are the probing tuples themselves."""
+"""Passed as the owners of ranges, it says that the numbers of ranges are the places of probing tuples."""
 
 
 @compiled

@@ -1,12 +1,12 @@
-"""Range Partition Table (PanJoin, section III-B): words in partitions that the previous subwindow's words foretell.
+"""Range Partition Table (PanJoin, section III-B): words in partitions that were computed from the previous subwindow.
 
 Partition p holds the words in (splitters[p - 1], splitters[p]], in no order, in the entries of an LLAT. The splitters
-do not change while the table fills; the next subwindow's table computes its own from how many words came into each
-partition here, and which were the lowest and the highest (Algorithm 1). Splitters are words, not keys: tuples of one
-frequent key are told apart by their places, which are the same in every subwindow, so that they too are spread evenly.
+do not change while the table fills. The table of the next subwindow computes its own from the histogram of this one:
+how many words each partition has, the lowest and the highest (Algorithm 1). Splitters are words, not keys. So tuples of
+one frequent key are spread evenly too: they differ in their places, and places are the same in every subwindow.
 
-A table without a predecessor, or one of fewer words than partitions, would know nothing, and even splitters over 64
-bits would put nearly all words into very few partitions; it learns from the first words that it is given.
+A table without a predecessor, or with one of fewer words than partitions, knows nothing. Even splitters over 64 bits
+would put nearly all words into very few partitions, so it learns from the first words that it is given.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import Places, Words
+from ..arrays import Integers, Places, Words
 from ..compile.cache import compiled
-from .llat import BLOCK, LAST_WORD, Compacted, Llat, Output, Partitions, append, locate, rebound, scan, width_of
-from .words import State
-
-Counts = npt.NDArray[np.int64]
+from .compacted import Compacted
+from .index import Opening
+from .llat import LAST_WORD, Llat, Partitions, append, width_of
+from .ordered import ordered_kind
+from .partition_scan import BLOCK, Output, locate, rebound, scan
+from .words import DONE, NEXT, PLACE_BITS, STOPPED, Histogram, State, WordIndex
 
 PARTITION_SIZE = 64
 MOST_PARTITIONS = 65_536
 SAMPLE = 4_096
-"""So many words of its own are enough for a table to settle on its splitters."""
+"""A table that has seen this many words of its own keeps its splitters."""
 
 
 @compiled
@@ -43,6 +44,7 @@ def _share(span, numerator, denominator):  # type: ignore[no-untyped-def]
 
 @compiled
 def _adjust(count, low, high, splitters):  # type: ignore[no-untyped-def]
+    """See `adjusted_splitters`."""
     partitions = len(splitters)
     total = count.sum()
     before = 0
@@ -57,11 +59,11 @@ def _adjust(count, low, high, splitters):  # type: ignore[no-untyped-def]
     splitters[partitions - 1] = LAST_WORD
 
 
-def adjusted_splitters(count: Counts, low: Words, high: Words, partitions: int) -> Words:
-    """Algorithm 1: where to split so that words distributed like the counted ones come into partitions of equal size.
+def adjusted_splitters(count: Integers, low: Words, high: Words, partitions: int) -> Words:
+    """Algorithm 1: where to split so that words with the same distribution make partitions of equal size.
 
-    The histograms are, per partition that was, its number of words and the lowest and highest of them; inside of a
-    partition the words are taken to be uniform. So, where `before` words are in the partitions before partition i and
+    `count`, `low` and `high` are the number of words of each old partition, the lowest and the highest. Inside a
+    partition, words are taken to be uniform. So if `before` words are in the partitions before partition i, and
     balance = total / partitions * j falls into it:
 
         splitter j = low[i] + (balance - before) / count[i] * (high[i] - low[i])
@@ -80,12 +82,13 @@ def even_splitters(partitions: int) -> Words:
 
 
 def sampled_splitters(words: Words, partitions: int) -> Words:
-    """The quantiles of at least two words in ascending order, interpolated where they are too few."""
+    """The quantiles of at least two words in ascending order, interpolated if there are too few."""
     return adjusted_splitters(np.ones(len(words) - 1, np.int64), words[:-1], words[1:], partitions)
 
 
 @compiled
 def _insert(batch, partitions, entries):  # type: ignore[no-untyped-def]
+    """Append each word of an ascending batch to its partition."""
     lowest, highest, splitters, _ = partitions
     partition = 0
     for word in batch:
@@ -97,26 +100,27 @@ def _insert(batch, partitions, entries):  # type: ignore[no-untyped-def]
 
 @compiled
 def _probe(partitions, entries, place_mask, low, high, out, state):  # type: ignore[no-untyped-def]
+    """Locate a block of ranges, then scan their partitions, until the outputs are full or all ranges are done."""
     firsts = np.empty(BLOCK, np.int64)
     found, last = 0, 0
-    for begin in range(state[0], len(low), BLOCK):
+    for begin in range(state[NEXT], len(low), BLOCK):
         block = firsts[: min(BLOCK, len(low) - begin)]
         last = locate(partitions.upper, last, low[begin : begin + len(block)], block)
         found = scan(entries, partitions, block, begin, low, high, place_mask, out, found, state)
-        if state[2] > 0:
+        if state[STOPPED] > 0:
             return found
-    state[0] = -1
+    state[NEXT] = DONE
     return found
 
 
-class RapTable:
-    """A `WordIndex` of at most `capacity` words; `predecessor` is the table of the previous subwindow."""
+class RapTable(WordIndex):
+    """A `WordIndex` of at most `capacity` words; `predecessor` is the index of the previous subwindow."""
 
     def __init__(
         self,
         capacity: int,
         place_bits: int,
-        predecessor: RapTable | None = None,
+        predecessor: WordIndex | None = None,
         partitions: int | None = None,
     ) -> None:
         self.count = 0
@@ -130,12 +134,13 @@ class RapTable:
         self._learning = True
         self.adjustments = 0
         splitters = even_splitters(self.partitions)
-        if predecessor is not None and predecessor.count:
-            count, low, high = predecessor.histograms()
+        known = None if predecessor is None or not predecessor.count else predecessor.histogram()
+        if known is not None:
+            count, low, high, adjustments = known
             self._foretold = low.min(), high.max()
-            if predecessor.count >= self.partitions:
+            if count.sum() >= self.partitions:
                 self._learning = False
-                self.adjustments = predecessor.adjustments + 1
+                self.adjustments = adjustments + 1
                 splitters = adjusted_splitters(count, low, high, self.partitions)
         self._clear(splitters)
 
@@ -162,7 +167,7 @@ class RapTable:
         self.count += len(words)
 
     def _learn(self, words: Words) -> Words:
-        """Start again with splitters for all words so far, each time these have doubled; returns what to insert."""
+        """Start again with splitters for all words so far, each time they are twice as many; returns what to insert."""
         if self.count + len(words) < max(2 * self._sample, 2):
             return words
         words = np.sort(np.concatenate([self._compact()[1][: self.count], words]))
@@ -179,21 +184,21 @@ class RapTable:
         return _probe(self._partitions, self._table.entries, self._place_mask, low, high, out, state)
 
     def seal(self) -> None:
-        """Compact the partitions; the histograms stay."""
+        """Compact the partitions; the histogram stays."""
         if self._sealed is not None:
             return
         self._sealed = Compacted(*self._partitions[:3], *self._compact())
         self._reserved = self._table.used - self.partitions
         del self._table, self._partitions
 
-    def _compact(self) -> tuple[Counts, Words]:
+    def _compact(self) -> tuple[Integers, Words]:
         return self._table.compact(np.arange(self.partitions), self.count)
 
-    def histograms(self) -> tuple[Counts, Words, Words]:
-        """Per partition: how many words, the lowest and the highest (2**64 - 1 and 0 where there is none)."""
+    def histogram(self) -> Histogram:
         if self._sealed is not None:
-            return np.diff(self._sealed.offsets), self._sealed.lowest, self._sealed.highest
-        return self._table.sizes(np.arange(self.partitions)), self._partitions.lowest, self._partitions.highest
+            return Histogram(np.diff(self._sealed.offsets), self._sealed.lowest, self._sealed.highest, self.adjustments)
+        sizes = self._table.sizes(np.arange(self.partitions))
+        return Histogram(sizes, self._partitions.lowest, self._partitions.highest, self.adjustments)
 
     def drift(self) -> float:
         """The share of the words that are beyond the predecessor's lowest or highest: such words are not spread."""
@@ -202,7 +207,7 @@ class RapTable:
     def figures(self) -> dict[str, Any]:
         """`error` is the mean absolute error of the partitions' sizes, relative to that of equal partitions."""
         equal = self.count / self.partitions
-        error = float(np.abs(self.histograms()[0] - equal).mean()) / equal if self.count else 0.0
+        error = float(np.abs(self.histogram().counts - equal).mean()) / equal if self.count else 0.0
         reserved = self._reserved if self._sealed is not None else self._table.used - self.partitions
         return {
             "partitions": self.partitions,
@@ -211,3 +216,10 @@ class RapTable:
             "reserved_entries": reserved,
             "drift": self.drift(),
         }
+
+
+def _open(opening: Opening, before: WordIndex | None) -> WordIndex:
+    return RapTable(opening.capacity, PLACE_BITS, before)
+
+
+KIND = ordered_kind("rap-table", _open)

@@ -1,7 +1,7 @@
 """The subwindow without an index: every probing tuple is compared with every stored one.
 
-Serves every predicate. Blocks that no probing tuple's window touches are skipped, so a tuple that lingers beyond its
-window costs next to nothing until its subwindow goes.
+It serves every predicate. A scan skips the blocks that no probing tuple's window touches, so an expired tuple costs
+next to nothing until its subwindow expires.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 
 from ..arrays import INT64_MAX, INT64_MIN
 from .batch import Batch, PairSink, Probing
+from .index import Index, IndexKind, Opening
 from .scan_kernel import BLOCK
 from .subwindow import StoredSide, Subwindow, block_ranges
 
@@ -20,6 +21,7 @@ class ScanIndex(Subwindow):
     """Probes with the predicate's compiled scan."""
 
     name = "scan"
+    divisible = True
 
     def __init__(self, capacity: int, stored: StoredSide) -> None:
         super().__init__(capacity, stored)
@@ -34,9 +36,17 @@ class ScanIndex(Subwindow):
         block_ranges(batch.coordinate, self.count, self.count + len(batch), *self._blocks)
         super().insert(batch)
 
-    def probe(self, probing: Probing, sink: PairSink, part: int = 0, parts: int = 1) -> Iterator[int]:
-        """Compare with all tuples, or with one of some parts, which have about equally many blocks."""
+    def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
+        """Compare with all tuples, or with the blocks of one part."""
         blocks = -(-self.count // BLOCK)
-        first, last = blocks * part // parts, blocks * (part + 1) // parts
-        ends = self._blocks if parts == 1 else (self._blocks[0][first:last], self._blocks[1][first:last])
-        return self.scan(probing.mine(probing.batch), sink, first * BLOCK, min(last * BLOCK, self.count), ends)
+        mine = probing.part(blocks)
+        ends = self._blocks if mine.stop - mine.start == blocks else (self._blocks[0][mine], self._blocks[1][mine])
+        start, stop = mine.start * BLOCK, min(mine.stop * BLOCK, self.count)
+        return self.scan(probing.mine(probing.batch), sink, start, stop, ends)
+
+
+def _open(opening: Opening) -> Index:
+    return ScanIndex(opening.capacity, opening.stored)
+
+
+KIND = IndexKind(ScanIndex.name, "nothing", _open, ": every stored tuple in the window is tested", scanned=True)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import re
-
 from ..predicate.condition import KERNEL_HEADER, ConditionText
-from ..predicate.lower import Lowered, Near, Test
+from ..predicate.lower import Lowered
+from ..predicate.pair_emitter import SYMBOLS, Near, Test
+from ..predicate.references import reference
 from ..side import Side
 
 BLOCK = 1024
 """Stored tuples per slice of a scan: a few 32-bit columns of it stay in the first-level cache."""
 TILE = 4
-"""Probing tuples that are held in registers against one slice."""
+"""Probing tuples that are compared with a slice together; their slots stay in registers."""
 LONG_CONDITION = 10
-"""A condition of more operations than this is evaluated once per slice, without looking for hits first."""
+"""A condition of more operations than this is computed at once for each slice, without looking for hits first."""
 
 
 class _Filter:
-    """A cheaper condition that every matching pair meets, for the loop that looks for slices with a hit at all.
+    """A cheaper condition that every matching pair meets. The loop that looks for slices with any hit uses it.
 
     A band lo <= x <= hi becomes one unsigned comparison, x - lo <= hi - lo: on vector units comparisons cost twice
-    as much as arithmetic. Where 32-bit tests can select, 64-bit ones, which would halve the lanes, are left out.
+    as much as arithmetic. Where there are 32-bit tests, 64-bit ones are left out: they would halve the lanes.
     """
 
     def __init__(self, text: ConditionText) -> None:
@@ -34,16 +34,16 @@ class _Filter:
             tests = [test for test in tests if test.bits == 32]
         while tests:
             test = tests.pop(0)
-            partner = next((other_ for other_ in tests if _is_band(test, other_)), None)
+            partner = next((candidate for candidate in tests if _is_band(test, candidate)), None)
             if partner is None:
-                symbol = {"eq": "==", "ne": "!=", "le": "<=", "ge": ">="}[test.op]
-                parts.append(f"(l{test.left} {symbol} r{test.right})")
+                left, right = reference("left", test.left), reference("right", test.right)
+                parts.append(f"({left} {SYMBOLS[test.op]} {right})")
             else:
                 tests.remove(partner)
                 parts.append(self._band(text, test, partner))
         if self.needs_lines:
             parts.append(lowered.others)
-        # The filter repeats the condition five times over, and compiling takes longer than linearly in its size.
+        # The filter repeats the condition five times, and compile time grows faster than the text.
         self.worthwhile = len(lowered.lines) + len(lowered.tests) <= LONG_CONDITION
         self.condition = " & ".join(parts) or "True"
 
@@ -53,9 +53,9 @@ class _Filter:
         Doubled, the difference -2**31, whose absolute value wraps to itself and so is "near", becomes 0. Other
         differences close to it slip through too; the exact condition stops them.
         """
-        left, right = f"l{test.left}", f"r{test.right}"
+        left, right = reference("left", test.left), reference("right", test.right)
         stored, probing = (left, right) if text.stored == "left" else (right, left)
-        high = f"w{len(self.setup)}"
+        high = reference("width", len(self.setup))
         self.setup.append(f"{high} = np.int32(2 * {probing} + {2 * test.width})")
         return f"(np.uint32({high} - np.int32({stored} + {stored})) <= np.uint32({4 * test.width}))"
 
@@ -63,10 +63,12 @@ class _Filter:
         """`value` in [low, high], as one comparison."""
         if a.left == b.left:  # l >= r_low and l <= r_high
             bounds: Side = "right"
-            value, low, high = (f"l{a.left}", *(f"r{t.right}" for t in ((a, b) if a.op == "ge" else (b, a))))
+            value = reference("left", a.left)
+            low, high = (reference("right", t.right) for t in ((a, b) if a.op == "ge" else (b, a)))
         else:  # l_low <= r and l_high >= r
             bounds = "left"
-            value, low, high = (f"r{a.right}", *(f"l{t.left}" for t in ((a, b) if a.op == "le" else (b, a))))
+            value = reference("right", a.right)
+            low, high = (reference("left", t.left) for t in ((a, b) if a.op == "le" else (b, a)))
         unsigned = f"np.uint{a.bits}"
 
         def above(x: str) -> str:  # 32-bit differences are taken in 64 bits, 64-bit ones must not be signed
@@ -74,12 +76,9 @@ class _Filter:
 
         if bounds == text.stored:
             return f"({above(value)} <= {above(high)})"
-        width = f"w{len(self.setup)}"
+        width = reference("width", len(self.setup))
         self.setup.append(f"{width} = {above(high)} if {high} >= {low} else {unsigned}(0)")
         return f"({above(value)} <= {width})"
-
-    def lane(self, text: ConditionText, source: str, lane: str) -> str:
-        return re.sub(r"\bw(\d+)\b", rf"w\1_{lane}", text.lane(source, lane))
 
 
 def _is_band(a: Test, b: Test) -> bool:
@@ -103,9 +102,9 @@ def scan_source(lowered: Lowered, stored: Side) -> str:
             return f"{' ' * 16}hit = True\n"
         names = [str(lane) for lane in range(lanes)]
         setup = "".join(text.load(n, f"first + {n}", 16) for n in names)
-        setup += "".join(f"{' ' * 16}{quick.lane(text, line, n)}\n" for n in names for line in quick.setup)
+        setup += "".join(f"{' ' * 16}{text.lane(line, n)}\n" for n in names for line in quick.setup)
         inner = "".join(text.lines(n, 20) for n in names) if quick.needs_lines else ""
-        any_lane = " | ".join(f"({quick.lane(text, quick.condition, n)})" for n in names)
+        any_lane = " | ".join(f"({text.lane(quick.condition, n)})" for n in names)
         return f"{setup}                for j in range(size):\n{inner}                    hit |= {any_lane}\n"
 
     return f"""{KERNEL_HEADER}

@@ -19,11 +19,12 @@ def sort_words(words: Words, low_bit: int) -> Words:
 
 @compiled
 def _radix_sort(words, scratch, low_bit):  # type: ignore[no-untyped-def]
-    """Least significant digit first, 11 bits at a time; digits that are the same everywhere are passed over.
+    """Least significant digit first, 11 bits at a time; bits that are the same in all words are skipped.
 
     Returns whether the result lies in `scratch`.
     """
     n = len(words)
+    # A few words: insert each into the sorted ones before it.
     if n <= SHORT:
         for i in range(1, n):
             word = words[i]
@@ -47,6 +48,7 @@ def _radix_sort(words, scratch, low_bit):  # type: ignore[no-untyped-def]
             shift += 1
         by = np.uint64(shift)
         mask = np.uint64((1 << DIGIT) - 1)
+        # Count the words of each digit, sum up where each digit's words begin, and move the words there.
         starts[:] = 0
         for i in range(n):
             starts[(source[i] >> by) & mask] += 1
@@ -68,12 +70,14 @@ def _radix_sort(words, scratch, low_bit):  # type: ignore[no-untyped-def]
 
 @compiled
 def merge_words(a, b, out):  # type: ignore[no-untyped-def]
-    """Two ascending arrays as one, from both ends at once: two independent chains of comparisons."""
+    """Two ascending arrays as one, merged from both ends at once: two chains of comparisons that do not wait for each
+    other."""
     na, nb = len(a), len(b)
     n = na + nb
     i, j, p, q = 0, 0, na - 1, nb - 1
     front, back = 0, n - 1
     half = n // 2
+    # Take the smaller first word and the larger last word, until one of the arrays has no more words.
     while front < half and i < na and j < nb and p >= 0 and q >= 0:
         x, y = a[i], b[j]
         first = x < y
@@ -87,6 +91,7 @@ def merge_words(a, b, out):  # type: ignore[no-untyped-def]
         p -= last
         q -= not last
         back -= 1
+    # What is left lies between both ends.
     while front <= back:
         if j > q or (i <= p and a[i] < b[j]):
             out[front] = a[i]

@@ -1,10 +1,10 @@
-"""A subwindow's tuples, column by column: what every index stores, whatever it adds to find them by."""
+"""A subwindow's tuples, column by column: what every index stores. An index adds a structure to find them by."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,9 +12,13 @@ from ..arrays import Array
 from ..compile.cache import Kernel, LazyKernel, compiled
 from ..predicate.lower import Lowered
 from ..side import Side, other
+from ..tasks import RunAll
 from .batch import Batch, PairSink, Probing
-from .numbers import Numbers
+from .integer_column import IntegerColumn
+from .key_choice import KeyChooser
+from .keyspace import KeySpace
 from .scan_kernel import BLOCK, scan_source
+from .words import COMPARED, DONE, NEXT, WordIndex, new_state
 
 Template = Callable[[Lowered, Side], str]
 """Writes the text of a kernel for a lowered predicate and the side that is stored."""
@@ -22,7 +26,7 @@ Template = Callable[[Lowered, Side], str]
 
 @dataclass
 class StoredSide:
-    """What every subwindow of one stored side needs to know of the predicate; kernels are compiled when first used."""
+    """What every subwindow of one stored side needs to know of the predicate. Kernels are compiled when first used."""
 
     lowered: Lowered
     side: Side
@@ -52,13 +56,14 @@ class StoredSide:
 
 
 class Subwindow:
-    """Up to `capacity` tuples in the order of insertion.
+    """Up to `capacity` tuples in the order of insertion: an `Index` but for `probe`.
 
-    `scanned`: most tuples are looked at one after the other, so each slot lies in an array of its own. Else they are
-    looked at here and there, and all slots of a tuple lie side by side: one miss of the cache instead of several.
+    `scanned`: probes read the tuples one after the other, so each slot lies in an array of its own. Else they read
+    single tuples here and there, so all slots of a tuple lie side by side: one miss of the cache instead of several.
     """
 
     name: str
+    divisible = False
 
     def __init__(self, capacity: int, stored: StoredSide, *, scanned: bool = True) -> None:
         self.stored = stored
@@ -70,8 +75,8 @@ class Subwindow:
         else:
             self._records = np.empty(capacity, stored.record)
             self.slots = self._views(self._records)
-        self.coordinate = Numbers(capacity, explicit=scanned)
-        self.row = Numbers(capacity)
+        self.coordinate = IntegerColumn(capacity, explicit=scanned)
+        self.row = IntegerColumn(capacity)
         self.count = 0
 
     @property
@@ -95,16 +100,15 @@ class Subwindow:
         return self.stored.record.itemsize * self.capacity + self.coordinate.nbytes + self.row.nbytes
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but what `attach` gives back: the predicate's kernels belong to a process, not to the tuples, and
-        views of records would become arrays of their own."""
+        """Everything but what `attach` restores: kernels belong to a process, and pickled views of the records would
+        become arrays of their own."""
         left_out = {"stored"} if self._records is None else {"stored", "slots"}
         return {name: value for name, value in self.__dict__.items() if name not in left_out}
 
     def _views(self, records: Array) -> dict[int, Array]:
         return {number: records[str(number)] for number in self.stored.dtypes}
 
-    def attach(self, stored: StoredSide) -> None:
-        """Make a subwindow usable that comes from another process."""
+    def attach(self, stored: StoredSide, keys: KeyChooser) -> None:
         self.stored = stored
         if self._records is not None:
             self.slots = self._views(self._records)
@@ -118,14 +122,30 @@ class Subwindow:
         self.count = end
 
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
-        """Find the stored tuples that match, as `chain.Index` says."""
         raise NotImplementedError
 
+    def compute_ahead(self, probing: Probing, workers: int, run_all: RunAll) -> None:
+        """Nothing to compute."""
+
+    @property
+    def group(self) -> Hashable | None:
+        return None
+
+    def probe_group(self, group: Sequence[Self], probing: Probing, sink: PairSink) -> Iterator[int]:
+        return iter(())
+
+    @property
+    def key(self) -> str | None:
+        return None
+
+    def words_in(self, space: KeySpace) -> WordIndex | None:
+        return None
+
     def prepare(self) -> None:
-        """Nothing to build: the tuples can be found at every moment."""
+        """Nothing to build."""
 
     def seal(self) -> None:
-        """Nothing to build here either."""
+        """Nothing to build."""
 
     def release(self) -> None:
         """Nothing to give back."""
@@ -138,7 +158,8 @@ class Subwindow:
     ) -> Iterator[int]:
         """Compare probing tuples with all tuples at places [start, stop).
 
-        `blocks` are the lowest and highest coordinate of each block from `start` on, for skipping; None: look at all.
+        `blocks` are the lowest and the highest coordinates of the blocks from `start` on, so that the scan can skip
+        some; None: it looks at all.
         """
         if stop <= start or not len(batch):
             return iter(())
@@ -151,21 +172,19 @@ class Subwindow:
         if start or coordinate is None:
             coordinate = self.coordinate.slice(start, stop)
         own = (*slots, coordinate, *blocks, stop - start)
-        return self.run(self.stored.kernel(scan_source, "scan"), batch, sink, own, (), np.zeros(2, np.int64), start)
+        return self.run(self.stored.kernel(scan_source, "scan"), batch, sink, own, (), start)
 
     def run(
-        self, kernel: Kernel, batch: Batch, sink: PairSink, own: Sequence[Any], of_probes: Sequence[Any], state: Array,
-        start: int = 0,
+        self, kernel: Kernel, batch: Batch, sink: PairSink, own: Sequence[Any], of_probes: Sequence[Any], start: int = 0
     ) -> Iterator[int]:  # fmt: skip
-        """Call a kernel until it is through, draining its output in between; gives its comparisons each time.
+        """Call a kernel until it is done, and drain its output after each call; gives the comparisons of each call.
 
-        `own` are the stored tuples' columns from place `start` on and the index's arrays, `of_probes` what it
-        computed for the probing tuples. The kernel keeps in `state` where to go on (-1: through) and how many
-        comparisons it made.
+        `own` are the stored tuples' columns from place `start` on and the index's arrays, `of_probes` is what the index
+        computed for the probing tuples. The kernel keeps in its state where to go on.
         """
-        probing = self.stored.tested_of_probes(batch)
-        while state[0] >= 0:
-            compared = int(state[1])
+        probing, state = self.stored.tested_of_probes(batch), new_state()
+        while state[NEXT] != DONE:
+            compared = int(state[COMPARED])
             probe_places, stored_places = sink.buffers
             found = kernel(
                 *own, *probing, *of_probes, batch.low, batch.high, len(batch), probe_places, stored_places, state
@@ -173,7 +192,7 @@ class Subwindow:
             if start:
                 stored_places[:found] += np.int32(start)
             sink.drain(found, batch.row, self.row)
-            yield int(state[1]) - compared
+            yield int(state[COMPARED]) - compared
 
 
 @compiled

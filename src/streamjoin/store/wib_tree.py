@@ -1,156 +1,45 @@
 """Wide B+-Tree (PanJoin, section III-C): words in wide unsorted leaves, which narrow sorted nodes lead to.
 
-A leaf is a partition of an LLAT and bears the number of its first entry; the global pointer starts at the first entry.
-Separators are inclusive upper bounds, no two are equal, and all words of one key are in one leaf. Invariant: a leaf of
-more than one entry holds a single key.
+A leaf is a partition of an LLAT and has the number of its first entry; the global pointer starts at the first entry.
+Separators are inclusive upper bounds, and no two are equal. Invariant: all words of one key are in one leaf, and a leaf
+of more than one entry holds a single key.
 
 When a word comes to a leaf whose first entry is full,
 
 - it is added in a further entry if the leaf holds no other key than the word's;
-- if its key is beyond all keys of the leaf, on either side, it starts a new leaf there. Keys that only increase, or
-  only decrease batch by batch, so leave full leaves behind; nodes too are split at their end on the tree's right edge;
-- otherwise the leaf is sorted and split between two keys, as near to the middle as there is such a place.
+- if its key is beyond all keys of the leaf, on either side, it starts a new leaf there. So keys that only increase, or
+  only decrease batch by batch, leave full leaves behind. On the tree's right edge nodes too are split at their end;
+- otherwise the leaf is sorted and split between two keys, as near to the middle as possible.
 
-The gap between the keys at a split goes to the smaller of the two leaves. A leaf of less than a third of the width is
-then only left beside a key that takes a third of the width or beside a full leaf, and once on either side of these: the
-leaves of N words are O(N / width). They start with the paper's 2P entries, and double should these not suffice.
+The gap between the keys at a split goes to the smaller of the two leaves. So a leaf of less than a third of the width
+only stays beside a key that takes a third of the width or beside a full leaf, and only one on either side of these: N
+words have O(N / width) leaves. The table starts with the paper's 2P entries, and doubles if these do not suffice.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..arrays import Places, Words
+from ..arrays import Integers, Places, Words
 from ..compile.cache import compiled
-from .llat import BLOCK, LAST_WORD, SIGMA, Compacted, Links, Llat, Output, Partitions, append, scan
-from .words import State
+from .compacted import Compacted
+from .index import Opening
+from .llat import LAST_WORD, SIGMA, Llat, Partitions, append
+from .ordered import ordered_kind
+from .partition_scan import BLOCK, Output, scan
+from .wib_nodes import FANOUT, LEVELS, MOST_LEVELS, SPLITS, Nodes, add_child, descend, restart, root_path, seek
+from .words import DONE, NEXT, PLACE_BITS, STOPPED, State, WordIndex
 
 LEAF_WIDTH = 80
-FANOUT = 64
-"""Separators of a node."""
-MOST_LEVELS = 16
-
-
-class Nodes(NamedTuple):
-    """Per node: `sizes` separators, and one child more. There is room for one too many, until the node is split."""
-
-    separators: Words
-    children: Links
-    sizes: Links
-    tree: Links
-    """The root, the levels above the leaves, the nodes, and the splits of leaves so far."""
-
-
-class Path(NamedTuple):
-    """Per level above the leaves: a node, a position in it, and the last word that belongs below the node."""
-
-    nodes: Links
-    positions: Links
-    bounds: Words
-
-
-@compiled
-def _root(nodes):  # type: ignore[no-untyped-def]
-    """A path that starts at the root and leads nowhere yet."""
-    path = Path(np.empty(MOST_LEVELS, np.int64), np.empty(MOST_LEVELS, np.int64), np.empty(MOST_LEVELS, np.uint64))
-    _restart(nodes, path)
-    return path
-
-
-@compiled
-def _restart(nodes, path):  # type: ignore[no-untyped-def]
-    top = nodes.tree[1] - 1
-    path.nodes[top] = nodes.tree[0]
-    path.positions[top] = 0
-    path.bounds[top] = LAST_WORD
-    return top
-
-
-@compiled
-def _descend(nodes, path, level, word):  # type: ignore[no-untyped-def]
-    """Find the leaf of a word from the path's node at a level down, from its position there on by rebounding search.
-
-    Returns the leaf and the last word that belongs to it.
-    """
-    separators, children, sizes, _ = nodes
-    nodes_, positions, bounds = path
-    start = positions[level]
-    while True:
-        node = nodes_[level]
-        size = sizes[node]
-        below, reached, step = start - 1, start, 1
-        while reached < size and separators[node, reached] < word:
-            below = reached
-            reached += step
-            step *= 2
-        reached = min(reached, size)
-        while reached - below > 1:
-            middle = (below + reached) >> 1
-            if separators[node, middle] < word:
-                below = middle
-            else:
-                reached = middle
-        positions[level] = reached
-        bound = separators[node, reached] if reached < size else bounds[level]
-        child = children[node, reached]
-        if level == 0:
-            return child, bound
-        level -= 1
-        nodes_[level] = child
-        bounds[level] = bound
-        start = 0
-
-
-@compiled
-def _seek(nodes, path, word):  # type: ignore[no-untyped-def]
-    """Find the leaf of a word above those of the path's leaf: go back no further up than needed (section III-E)."""
-    level = 0
-    while word > path.bounds[level]:
-        level += 1
-    return _descend(nodes, path, level, word)
-
-
-@compiled
-def _add_child(nodes, path, separator, child):  # type: ignore[no-untyped-def]
-    """Put a child with the words above a separator right of the path's leaf, and split nodes that are too full."""
-    separators, children, sizes, tree = nodes
-    level = 0
-    while True:
-        node, position = path.nodes[level], path.positions[level]
-        size = sizes[node]
-        for k in range(size, position, -1):
-            separators[node, k] = separators[node, k - 1]
-            children[node, k + 1] = children[node, k]
-        separators[node, position] = separator
-        children[node, position + 1] = child
-        sizes[node] = size + 1
-        if size < FANOUT:
-            return
-        middle = FANOUT - 1 if position == size and path.bounds[level] == LAST_WORD else FANOUT // 2
-        added = tree[2]
-        tree[2] += 1
-        for k in range(middle + 1, FANOUT + 1):
-            separators[added, k - middle - 1] = separators[node, k]
-        for k in range(middle + 1, FANOUT + 2):
-            children[added, k - middle - 1] = children[node, k]
-        sizes[added] = FANOUT - middle
-        sizes[node] = middle
-        separator, child = separators[node, middle], added
-        level += 1
-        if level == tree[1]:
-            tree[0] = tree[2]
-            tree[1] += 1
-            tree[2] += 1
-            children[tree[0], 0] = node
-            _restart(nodes, path)
 
 
 @compiled
 def _ordered(words):  # type: ignore[no-untyped-def]
-    """The words in ascending order; where they are few, by counting how many are below each: no two are equal."""
+    """The words in ascending order. No two are equal, so the place of a word is the number of words below it: counting
+    that is fast if they are few."""
     if len(words) > 2 * LEAF_WIDTH:
         return np.sort(words)
     ordered = np.empty_like(words)
@@ -164,7 +53,7 @@ def _ordered(words):  # type: ignore[no-untyped-def]
 
 @compiled
 def _middle_boundary(ordered, place_mask):  # type: ignore[no-untyped-def]
-    """Where a key of the ordered words begins, next to the middle; there must be two keys."""
+    """Where the key nearest to the middle of the ordered words begins; there must be two keys."""
     half = len(ordered) // 2
     for distance in range(len(ordered)):
         for k in (half - distance, half + distance):
@@ -182,6 +71,7 @@ def _split(entries, leaves, place_mask, leaf, word):  # type: ignore[no-untyped-
     pointer[0] += 1
     low, high = lowest[leaf], highest[leaf]
     old, new = leaf * width, added * width
+    # The new leaf is empty, or takes all words of the old one, or takes the upper ones.
     if word > high | place_mask:
         separator = high | place_mask
     elif word | place_mask < low:
@@ -211,23 +101,23 @@ def _split(entries, leaves, place_mask, leaf, word):  # type: ignore[no-untyped-
 
 @compiled
 def _insert(batch, nodes, entries, leaves, place_mask):  # type: ignore[no-untyped-def]
-    """Insert the words up to where the entries may run out; returns how many."""
+    """Insert words while there are free entries; returns how many."""
     lowest, highest = leaves.lowest, leaves.highest
-    path = _root(nodes)
-    leaf, bound = _descend(nodes, path, nodes.tree[1] - 1, batch[0])
+    path = root_path(nodes)
+    leaf, bound = descend(nodes, path, nodes.tree[LEVELS] - 1, batch[0])
     for i in range(len(batch)):
         word = batch[i]
         if word > bound:
-            leaf, bound = _seek(nodes, path, word)
+            leaf, bound = seek(nodes, path, word)
         if entries.head[leaf] == entries.width:
             if entries.pointer[0] == len(entries.head):
                 return i
             key = word | place_mask
             if lowest[leaf] | place_mask != key or highest[leaf] | place_mask != key:
                 separator, added = _split(entries, leaves, place_mask, leaf, word)
-                _add_child(nodes, path, separator, added)
-                nodes.tree[3] += 1
-                leaf, bound = _descend(nodes, path, _restart(nodes, path), word)
+                add_child(nodes, path, separator, added)
+                nodes.tree[SPLITS] += 1
+                leaf, bound = descend(nodes, path, restart(nodes, path), word)
         append(entries, leaf, word)
         lowest[leaf] = min(lowest[leaf], word)
         highest[leaf] = max(highest[leaf], word)
@@ -236,32 +126,34 @@ def _insert(batch, nodes, entries, leaves, place_mask):  # type: ignore[no-untyp
 
 @compiled
 def _probe(nodes, entries, leaves, place_mask, low, high, out, state):  # type: ignore[no-untyped-def]
+    """Find the leaves of a block of ranges, then scan them, until the outputs are full or all ranges are done."""
     firsts = np.empty(BLOCK, np.int64)
     found = 0
-    path = _root(nodes)
-    leaf, bound = _descend(nodes, path, nodes.tree[1] - 1, np.uint64(0))
-    for begin in range(state[0], len(low), BLOCK):
+    path = root_path(nodes)
+    leaf, bound = descend(nodes, path, nodes.tree[LEVELS] - 1, np.uint64(0))
+    for begin in range(state[NEXT], len(low), BLOCK):
         block = firsts[: min(BLOCK, len(low) - begin)]
         for i in range(len(block)):
             if low[begin + i] > bound:
-                leaf, bound = _seek(nodes, path, low[begin + i])
+                leaf, bound = seek(nodes, path, low[begin + i])
             block[i] = leaf
         found = scan(entries, leaves, block, begin, low, high, place_mask, out, found, state)
-        if state[2] > 0:
+        if state[STOPPED] > 0:
             return found
-    state[0] = -1
+    state[NEXT] = DONE
     return found
 
 
 @compiled
 def _follow(right, leaves):  # type: ignore[no-untyped-def]
+    """Note the leaves from left to right."""
     leaf = 0
     for k in range(len(leaves)):
         leaves[k] = leaf
         leaf = right[leaf]
 
 
-class WibTree:
+class WibTree(WordIndex):
     """A `WordIndex` of at most `capacity` words in leaves of `leaf_width` words."""
 
     def __init__(self, capacity: int, place_bits: int, leaf_width: int | None = None) -> None:
@@ -274,7 +166,7 @@ class WibTree:
         self._leaves, self._nodes = self._empty()
 
     def _empty(self) -> tuple[Partitions, Nodes]:
-        """For all entries to be leaves. Nodes have more than FANOUT / 2 children, but for those on the right edge."""
+        """Arrays for as many leaves as entries. Nodes have more than FANOUT / 2 children, except on the right edge."""
         entries = len(self._table)
         nodes = 2 * entries // FANOUT + MOST_LEVELS
         leaves = Partitions(
@@ -327,12 +219,19 @@ class WibTree:
         self._sealed = Compacted(lowest[order], highest[order], upper[order], *self._table.compact(order, self.count))
         del self._table, self._leaves, self._nodes
 
-    def _order(self) -> Links:
+    def _order(self) -> Integers:
         """The leaves from left to right."""
-        order = np.empty(self._tree[3] + 1, np.int64)
+        order = np.empty(self._tree[SPLITS] + 1, np.int64)
         _follow(self._leaves.right, order)
         return order
 
     def figures(self) -> dict[str, Any]:
-        splits = int(self._tree[3])
-        return {"leaves": splits + 1, "height": int(self._tree[1]) + 1, "splits": splits}
+        splits = int(self._tree[SPLITS])
+        return {"leaves": splits + 1, "height": int(self._tree[LEVELS]) + 1, "splits": splits}
+
+
+def _open(opening: Opening, before: WordIndex | None) -> WordIndex:
+    return WibTree(opening.capacity, PLACE_BITS)
+
+
+KIND = ordered_kind("wib-tree", _open)

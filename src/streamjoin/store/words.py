@@ -2,31 +2,70 @@
 
     word = key << place_bits | place
 
-The order of words is the order of keys, and of places among equal keys; so a set of words serves as an index over a
-subwindow whatever the predicate's types are, and one compiled kernel per structure serves every predicate. A range of
-keys is a range of words: [first << place_bits, last << place_bits | place_mask].
+Words are ordered by key, and words of equal keys by place. So a set of words can index a subwindow whatever the types
+of the predicate are, and one compiled kernel per structure serves every predicate. A range of keys is a range of words:
+[first << place_bits, last << place_bits | place_mask].
+
+A probe may stop because its outputs are full. Its `State` says where to go on.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Places, Words
+from ..arrays import Integers, Places, Words
+
+PLACE_BITS = 22
+"""Bits of a word that hold the place of a tuple in its subwindow; the key has the other 42."""
+LANES = AT_ONCE = 16
+"""Words that are compared at once, and so the most places that an index writes at once."""
 
 State = npt.NDArray[np.int64]
+NEXT, COMPARED, STOPPED, PARTITION, RUN = range(5)
+"""The integers of a `State`, by place:
+
+NEXT: the range to go on with (for scans the unit of work, for hash tables the probing tuple), or `DONE`.
+COMPARED: how many comparisons were made so far.
+STOPPED: 1 + the place of the word or tuple where the outputs were full; 0 if range `NEXT` has not begun.
+PARTITION: the partition of that word.
+RUN: the run to go on with, where words lie in several.
+"""
+DONE = -1
 
 
-AT_ONCE = 16
-"""The most places that an index writes at once."""
+def new_state() -> State:
+    """The state of a probe that has not begun."""
+    return np.zeros(5, np.int64)
+
+
+class RunPlace(NamedTuple):
+    """Where an ascending run of words lies in memory, and its samples (see `store.runs`)."""
+
+    words: int
+    word_count: int
+    samples: int
+    sample_count: int
+
+
+class Histogram(NamedTuple):
+    """How the words of an index are distributed over partitions, in ascending order."""
+
+    counts: Integers
+    lowest: Words
+    """The lowest word of each partition; 2**64 - 1 where there is none."""
+    highest: Words
+    """The highest word of each partition; 0 where there is none."""
+    adjustments: int
+    """How many indexes in a row have learnt from the one before."""
 
 
 class WordIndex(Protocol):
-    """A set of words that are found by range: BI-Sort, RaP-Table or WiB+-Tree.
+    """A set of words that are found by range. Invariant: a probe finds each word in a range once.
 
-    One thread inserts; several may probe at once while none inserts, each with its own outputs and state.
+    One thread inserts. Several may probe at once while none inserts, each with its own outputs and state.
     """
 
     count: int
@@ -35,18 +74,34 @@ class WordIndex(Protocol):
     def nbytes(self) -> int: ...
 
     def insert(self, words: Words) -> None:
-        """Add words, which are in ascending order and not there yet; the caller has checked that they fit."""
+        """Add words in ascending order that are not there yet; the caller has checked that they fit."""
 
     def probe(self, low: Words, high: Words, out_range: Places, out_place: Places, state: State) -> int:
         """Find, for each range i, all words w with low[i] <= w <= high[i] (none where low[i] > high[i]).
 
         `low` is in ascending order. Writes (i, place of w) to the outputs, in any order, until they have no room for
-        another AT_ONCE, and returns how many it wrote. `state` is four integers, zero at first: the index keeps in it
-        where to go on; state[0] is -1 once it is through, state[1] counts the words that were compared.
+        another AT_ONCE, and returns how many it wrote. `state` is new at first, and says where to go on after that;
+        state[NEXT] is DONE once all words are found.
         """
 
+    @property
+    def runs(self) -> list[RunPlace] | None:
+        """Where the words lie, if all of them lie in ascending runs; else None.
+
+        A window probes the runs of many indexes in one call, instead of each index by itself.
+        """
+        return None
+
+    def histogram(self) -> Histogram | None:
+        """What the index of the next subwindow may learn from; None if nothing is known."""
+        return None
+
     def seal(self) -> None:
-        """No more words will come: the index may be made smaller and faster."""
+        """No more words will come: the index may make itself smaller and faster."""
+
+    def release(self) -> None:
+        """All words have expired: the index may give its memory to others."""
+        return
 
     def figures(self) -> dict[str, Any]:
         """What is worth knowing about the state of the index, for metrics."""

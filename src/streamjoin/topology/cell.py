@@ -7,24 +7,21 @@ keeps the order of the sequential procedure and limits how far it scales.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
-from ..parallel.crew import Crew
 from ..side import Side, other
-from ..store import Batch, PairSink, Probing, Window
-from ..store.batch import Decide
-from . import OverWindows, Pairs, Part
+from ..store import Batch, Probing, SideWindow
+from .protocol import Chores, Pairs
+from .shared_windows import ProbeTask, SharedWindows
 
 
-class CellJoin(OverWindows):
-    """`windows` hold both sides' tuples; `decide` settles what kernels leave open."""
+class CellJoin(SharedWindows):
+    """The crew scans the parts of a window."""
 
-    def __init__(self, windows: Mapping[Side, Window], decide: Decide, crew: Crew) -> None:
-        super().__init__(windows)
-        self._decide, self._crew = decide, crew
+    name: ClassVar[str] = "celljoin"
 
-    def step(self, batches: Mapping[Side, Batch], chores: Sequence[Callable[[], None]] = ()) -> Iterator[Pairs]:
+    def step(self, batches: Mapping[Side, Batch], chores: Chores = ()) -> Iterator[Pairs]:
         self._take_in(batches, chores)
         for side, batch in batches.items():
             window = self._windows[other(side)]
@@ -32,22 +29,12 @@ class CellJoin(OverWindows):
             for piece in batch.parts() if len(batch) else []:
                 yield from self._scan(side, window, Probing(piece))
 
-    def _scan(self, side: Side, window: Window, probing: Probing) -> Iterator[Pairs]:
-        """The whole piece against every part of the window, all parts at once; those that have found as much as may be
-        kept go on when it has been taken."""
-        sinks = [PairSink(self._decide, left_probes=side == "left") for _ in range(self._crew.workers)]
-        parts = [Part(window.probe(probing, sink, k, len(sinks)), sink) for k, sink in enumerate(sinks)]
-        while parts:
-            yield from self._crew.run([part.run for part in parts])
-            for part in parts:
-                self.comparisons += part.comparisons
-                part.comparisons = 0
-            parts = [part for part in parts if not part.done]
-
-    def workers(self) -> list[dict[str, Any]]:
-        """The windows are shared: the first entry has the counts, each has the seconds its thread was busy."""
-        busy = list(self._crew.busy.values()) or [0.0]
-        return [{"worker": n, "busy_s": s, **(self.shared_figures() if not n else {})} for n, s in enumerate(busy)]
-
-    def close(self) -> None:
-        """There are no threads but the crew's, which is not ours."""
+    def _scan(self, side: Side, window: SideWindow, probing: Probing) -> Iterator[Pairs]:
+        """Compare the whole piece with every part of the window, all parts at once. A part whose sink is full goes on
+        when its pairs have been taken."""
+        sinks = [self._sink(side) for _ in range(self._crew.workers)]
+        tasks = [ProbeTask(window.probe(probing, sink, k, len(sinks)), sink) for k, sink in enumerate(sinks)]
+        while tasks:
+            yield from self._crew.run([task.run for task in tasks])
+            self._count(tasks)
+            tasks = [task for task in tasks if not task.done]

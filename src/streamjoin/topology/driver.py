@@ -6,65 +6,60 @@ the windows, decides on homes, and says what has expired.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate
-from typing import Any
-
-import numpy as np
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 from ..parallel.threads import Port, Threads
 from ..side import SIDES, Side, other
-from ..store import Batch, Window
-from ..store.batch import Decide
-from . import Pairs, Unmet
-from .handshake import Board, HandshakeNode
-from .low_latency import LowLatencyNode
+from ..store import Batch
 from .node import Block, Kind, LocalWindow, Message, Node, Visited
 from .node_window import Ledger, StoredWindow
-from .split import SplitNode
+from .protocol import Chores, Pairs, Setting, Unmet
 
 WAVE = 128
 """Blocks that are on their way at once."""
 SMALLEST_BLOCK, LARGEST_BLOCK, PER_NODE = 64, 1 << 13, 2
-"""A batch is cut into a few blocks for each node, so that homes and segments are even. Small ones only cost messages:
-all nodes but handshake join's have a block at once, since it is handed on before it is looked at."""
+"""A batch is cut into a few blocks for each node, so that homes and segments are even. Small blocks cost messages and
+gain nothing: all nodes but handshake join's have a block at once, because a node hands it on before it compares."""
+SMALL = 1 << 20
+"""Comparisons that take less time than waking the nodes' threads: the driver then runs the nodes itself."""
+VISITS = 8
+"""After so many visits of blocks the driver says what has expired. Saying it less often costs a few comparisons with
+expired tuples, which is cheaper."""
 CHAIN: tuple[Port, ...] = ("left", "right")
 STAR: tuple[Port, ...] = ("driver",)
-
-MakeWindow = Callable[[Side, str], Window]
-"""Opens a node's window of one side, with the user's index or a given one."""
 
 
 def block_size(tuples: int, workers: int) -> int:
     return min(max(-(-tuples // (PER_NODE * workers)), SMALLEST_BLOCK), LARGEST_BLOCK)
 
 
-SMALL = 1 << 20
-"""Comparisons that take less time than waking the nodes' threads: the driver then runs the nodes itself."""
+class NodeTopology:
+    """A base of topologies whose nodes run on one thread each. A subclass adds `name`, `ports` and `_node`.
 
+    The protocols of its nodes bring any two tuples together once.
+    """
 
-VISITS = 8
-"""Visits of blocks between two tellings of what has expired: a few tuples are looked at in vain, which costs less."""
+    one_core: ClassVar[bool] = False
+    needs_order: ClassVar[bool] = False
+    finds_late: ClassVar[bool] = False
+    meets_once: ClassVar[bool] = True
+    ports: ClassVar[tuple[Port, ...]]
+    """Where nodes get messages from: `CHAIN` or `STAR`."""
 
-
-class OverNodes:
-    """A topology whose nodes run on `workers` threads. Its protocols bring any two tuples together once."""
-
-    meets_once = True
-
-    def __init__(self, workers: int, ports: tuple[Port, ...], make_window: MakeWindow, decide: Decide) -> None:
-        self._workers, self._ports = workers, ports
-        self._make_window, self._decide = make_window, decide
+    def __init__(self, setting: Setting) -> None:
+        self._workers = setting.workers
+        self._make_window, self._decide = setting.make_window, setting.decide
         self._ledger = Ledger()
-        self._threads = Threads(workers, ports)
+        self._threads = Threads(self._workers, self.ports)
         self._stored: list[dict[Side, StoredWindow]] = [
-            {side: self._local(number, side) for side in SIDES} for number in range(workers)
+            {side: self._local(number, side) for side in SIDES} for number in range(self._workers)
         ]
         self._all_windows = [window for windows in self._stored for window in windows.values()]
         self._next: dict[Side, tuple[int, int]] = dict.fromkeys(SIDES, (0, 0))
         self._floor: dict[Side, int] = {}
         self._visited = 0
-        self._nodes = [self._node(number) for number in range(workers)]
+        self._nodes = [self._node(number) for number in range(self._workers)]
         self._visits = [node for node in self._nodes if isinstance(node, Visited)]
         self._threads.drive(self._nodes)
 
@@ -86,7 +81,7 @@ class OverNodes:
     def comparisons(self) -> int:
         return sum(window.comparisons for window in self._all_windows)
 
-    def step(self, batches: Mapping[Side, Batch], chores: Sequence[Callable[[], None]] = ()) -> Iterator[Pairs]:
+    def step(self, batches: Mapping[Side, Batch], chores: Chores = ()) -> Iterator[Pairs]:
         for chore in chores:
             chore()
         comparisons = sum(len(batch) * self.occupancy(other(side)) for side, batch in batches.items())
@@ -99,7 +94,7 @@ class OverNodes:
             self._ledger.forget(side, self.first_row(side))
         for side, batch in batches.items():
             self._ledger.add(side, batch)
-        if telling:  # from here on nodes may be at work, and read the ledger
+        if telling:  # from here on nodes may work, and they read the ledger
             self._feed_expiries()
         blocks = self._blocks(batches)
         if self._visited:
@@ -134,7 +129,7 @@ class OverNodes:
 
     def _feed(self, side: Side, message: Message) -> None:
         """Send a message in where tuples of this side enter: R at the left, S at the right; or to everybody."""
-        if self._ports == STAR:
+        if self.ports == STAR:
             for node in range(self._workers):
                 self._threads.feed(node, "driver", message)
         elif side == "left":
@@ -155,7 +150,7 @@ class OverNodes:
         return []
 
     def expire(self, side: Side, floor: int) -> None:
-        """Told to the nodes with the next tuples, or the next but a few."""
+        """The nodes hear of it with the next tuples, or a few steps later."""
         self._floor[side] = floor
 
     def occupancy(self, side: Side) -> int:
@@ -182,63 +177,3 @@ class OverNodes:
 
     def close(self) -> None:
         self._threads.close()
-
-
-class LowLatencyHandshakeJoin(OverNodes):
-    """Nodes of `low_latency` in a chain."""
-
-    def __init__(self, workers: int, make_window: MakeWindow, decide: Decide) -> None:
-        super().__init__(workers, CHAIN, make_window, decide)
-
-    def _node(self, number: int) -> Node:
-        in_flight = self._local(number, "right", "scan")
-        self._all_windows.append(in_flight)
-        return LowLatencyNode(number, self._workers, self._windows(number), in_flight)
-
-
-class SplitJoin(OverNodes):
-    """Nodes of `split`, each on its own."""
-
-    def __init__(self, workers: int, make_window: MakeWindow, decide: Decide) -> None:
-        super().__init__(workers, STAR, make_window, decide)
-
-    def _node(self, number: int) -> Node:
-        return SplitNode(number, self._workers, self._windows(number))
-
-
-class HandshakeJoin(OverNodes):
-    """Nodes of `handshake` in a chain. Pairs are found when they meet, which may be much later: see `unmet`."""
-
-    def __init__(self, workers: int, make_window: MakeWindow, decide: Decide) -> None:
-        self._board = Board(workers)
-        self._chain: list[HandshakeNode] = []
-        super().__init__(workers, CHAIN, make_window, decide)
-
-    def _node(self, number: int) -> Node:
-        self._chain.append(HandshakeNode(number, self._workers, self._windows(number), self._board))
-        return self._chain[-1]
-
-    def _new_block(self, side: Side, batch: Batch) -> Block:
-        block = super()._new_block(side, batch)
-        place = int(np.argmin(batch.coordinate))
-        block.earliest = int(batch.coordinate[place]), int(batch.row[place])
-        return block
-
-    def unmet(self) -> list[Unmet]:
-        """Tuples of R have met all of S but those further right, tuples of S all of R but those further left: one bound
-        for each border between two nodes that still has some of R to its left and some of S to its right."""
-        of_left = accumulate((node.earliest("left") for node in self._chain), _earlier)
-        of_right = accumulate((node.earliest("right") for node in reversed(self._chain)), _earlier)
-        borders = zip(list(of_left)[:-1], list(of_right)[-2::-1], strict=True)
-        return [{"left": l, "right": r} for l, r in borders if l is not None and r is not None]
-
-    def finish(self) -> Iterator[Pairs]:
-        """Let everything flow through, so that all meet."""
-        self._board.draining = True
-        self._threads.alone = False
-        self._threads.feed(0, "left", Message(Kind.TICK))
-        yield from self._run()
-
-
-def _earlier(one: tuple[int, int] | None, another: tuple[int, int] | None) -> tuple[int, int] | None:
-    return min((found for found in (one, another) if found is not None), default=None)

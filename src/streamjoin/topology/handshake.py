@@ -16,11 +16,19 @@ the streams have ended, it lets everything flow through (`Board.draining`).
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import ClassVar
+
+import numpy as np
 
 from ..arrays import INT64_MIN
 from ..parallel.threads import Port
 from ..side import SIDES, Side
-from .node import Block, Kind, LocalWindow, Message, Send, inserted
+from ..store import Batch
+from .driver import CHAIN, NodeTopology
+from .node import Block, Kind, LocalWindow, Message, Node, Send, inserted
+from .protocol import Pairs, Setting, Unmet
 
 
 class Board:
@@ -40,8 +48,8 @@ class Board:
 
 
 class HandshakeNode:
-    """Node `number` of a chain of `nodes`. `two_phase=False` forgets blocks of S when they are sent on: to show what
-    then goes wrong."""
+    """Node `number` of a chain of `nodes`. `two_phase=False` forgets blocks of S when they are sent on: tests show
+    what then goes wrong."""
 
     def __init__(
         self, number: int, nodes: int, windows: dict[Side, LocalWindow], board: Board, two_phase: bool = True
@@ -103,8 +111,8 @@ class HandshakeNode:
     def _forward(self, send: Send) -> None:
         """Figure 9, lines 23 to 29: send the oldest block on where the neighbour has fewer tuples.
 
-        Expired ones go on in any case, or they would be in the way of those behind them until as many tuples follow;
-        and so does everything while draining.
+        Expired blocks go on in any case: else they would hold up those behind them until as many tuples follow. While
+        draining, everything goes on.
         """
         for side, to in _DIRECTIONS:
             blocks, place = self._blocks[side], self._place[side]
@@ -141,6 +149,49 @@ class HandshakeNode:
     def earliest(self, side: Side) -> tuple[int, int] | None:
         """Coordinate and row of the earliest tuple of a side that is here and was not sent on."""
         return self._earliest[side][0].earliest if self._earliest[side] else None
+
+
+class HandshakeJoin(NodeTopology):
+    """Nodes in a chain. A pair is found when its tuples meet, which may be much later than both are there."""
+
+    name: ClassVar[str] = "handshake"
+    finds_late: ClassVar[bool] = True
+    ports: ClassVar[tuple[Port, ...]] = CHAIN
+
+    def __init__(self, setting: Setting) -> None:
+        self._board = Board(setting.workers)
+        self._chain: list[HandshakeNode] = []
+        super().__init__(setting)
+
+    def _node(self, number: int) -> Node:
+        self._chain.append(HandshakeNode(number, self._workers, self._windows(number), self._board))
+        return self._chain[-1]
+
+    def _new_block(self, side: Side, batch: Batch) -> Block:
+        block = super()._new_block(side, batch)
+        place = int(np.argmin(batch.coordinate))
+        block.earliest = int(batch.coordinate[place]), int(batch.row[place])
+        return block
+
+    def unmet(self) -> list[Unmet]:
+        """A tuple of R has met all of S but those further right, a tuple of S all of R but those further left. So
+        there is one bound for each border between two nodes that has some of R to its left and some of S to its
+        right."""
+        of_left = accumulate((node.earliest("left") for node in self._chain), _earlier)
+        of_right = accumulate((node.earliest("right") for node in reversed(self._chain)), _earlier)
+        borders = zip(list(of_left)[:-1], list(of_right)[-2::-1], strict=True)
+        return [{"left": l, "right": r} for l, r in borders if l is not None and r is not None]
+
+    def finish(self) -> Iterator[Pairs]:
+        """Let everything flow through, so that all meet."""
+        self._board.draining = True
+        self._threads.alone = False
+        self._threads.feed(0, "left", Message(Kind.TICK))
+        yield from self._run()
+
+
+def _earlier(one: tuple[int, int] | None, another: tuple[int, int] | None) -> tuple[int, int] | None:
+    return min((found for found in (one, another) if found is not None), default=None)
 
 
 _DIRECTIONS: tuple[tuple[Side, Port], ...] = (("right", "left"), ("left", "right"))

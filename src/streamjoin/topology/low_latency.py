@@ -22,17 +22,19 @@ already wait that have not met r and then pass over it at its home. So here the 
 from __future__ import annotations
 
 from collections import deque
+from typing import ClassVar
 
 from ..parallel.threads import Port
 from ..side import Side, other
-from .node import Block, Kind, LocalWindow, Message, Send, inserted
+from .driver import CHAIN, NodeTopology
+from .node import Block, Kind, LocalWindow, Message, Node, Send, inserted
 
 
 class LowLatencyNode:
     """Node `number` of a chain of `nodes` (core k of Figure 12).
 
     Invariant: places [head, ended) of W_R hold blocks whose expedition has ended, [ended, tail) those still on it.
-    `lacking` names a mechanism to leave out ("flag", "waiting", "stored/fresh"), to show what then goes wrong.
+    `lacking` names a mechanism to leave out ("flag", "waiting", "stored/fresh"): tests show what then goes wrong.
     """
 
     def __init__(
@@ -118,3 +120,15 @@ class LowLatencyNode:
             send("right", message)
         if message.side == "left" and self._number > 0:
             send("left", message)
+
+
+class LowLatencyHandshakeJoin(NodeTopology):
+    """Nodes in a chain, each with a third window for blocks of S on their way (IWS)."""
+
+    name: ClassVar[str] = "low-latency-handshake"
+    ports: ClassVar[tuple[Port, ...]] = CHAIN
+
+    def _node(self, number: int) -> Node:
+        in_flight = self._local(number, "right", "scan")
+        self._all_windows.append(in_flight)
+        return LowLatencyNode(number, self._workers, self._windows(number), in_flight)

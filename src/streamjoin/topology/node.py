@@ -6,8 +6,8 @@ pairs. The same nodes run on threads over mailboxes (`threads`) and under a simu
 order in which they were sent, each once.
 
 Law: every pair of tuples that can be in each other's windows is *compared* exactly once, somewhere. Whether it *is* in
-the window is decided where it is found, from what the tuples say themselves, so it never matters for the result when
-a node lets go of an expired tuple, only that it does not do so too early.
+the window is decided where it is found, from what the tuples say themselves. So a node may drop an expired tuple late;
+it must only not drop one early.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Block:
     """A `Batch`; the simulator uses something simpler."""
     home: int = -1
     earliest: tuple[int, int] = (0, 0)
-    """Coordinate and row of the earliest tuple, for whoever needs it."""
+    """Coordinate and row of the earliest tuple; only handshake join sets it."""
 
     def __len__(self) -> int:
         return len(self.batch)
@@ -99,8 +99,11 @@ class Node(Protocol):
 
 @runtime_checkable
 class Visited(Protocol):
-    """A node that can also be visited. A block which visits all nodes, one after another, while no message is on its
-    way, meets all that it would, and leaves them as the messages would."""
+    """A node that a block can visit, instead of coming as a message.
+
+    While no message is on its way, a block may visit all nodes one after another. It then meets the same tuples as it
+    would as a message, and leaves the nodes in the same state.
+    """
 
     def meet(self, block: Block) -> None: ...
 

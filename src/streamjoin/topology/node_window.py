@@ -12,7 +12,7 @@ from ..arrays import Rows
 from ..compile.cache import compiled
 from ..compile.generic import extremes
 from ..side import SIDES, Side
-from ..store import Batch, PairSink, Probing, Window
+from ..store import Batch, PairSink, Probing, SideWindow
 from ..store.batch import Decide
 from .node import Block
 
@@ -47,8 +47,9 @@ class Ledger:
         self._first[side], self._end[side] = first, end
 
     def _move(self, side: Side, base: int, end: int) -> None:
-        """Let place 0 be another row's, so that all up to `end` have a place: in the same memory where there is room
-        for twice as many, since fresh memory is slow. A row that waited long may come when younger ones have gone."""
+        """Give place 0 to another row, so that all rows up to `end` have a place. The same memory is used again where
+        it has room for twice as many, because fresh memory is slow. `base` may go back: a row that waited long may come
+        after younger ones have gone."""
         known, first, count = self._known[side], self._first[side], self._end[side] - self._first[side]
         fits = 2 * (end - base) <= known.shape[1] and base >= self._base[side]
         moved = known if fits else np.empty((3, 4 * (end - base)), np.int64)
@@ -85,10 +86,10 @@ def _within(left, right, of_left, of_right):  # type: ignore[no-untyped-def]
 
 
 class StoredWindow:
-    """A `LocalWindow`. In the store, a tuple's coordinate is its place, so every index can leave out the places that a
-    block may not look at."""
+    """A `LocalWindow`. Its store uses a tuple's place as the coordinate, so every index can leave out the places that a
+    block must not see."""
 
-    def __init__(self, window: Window, side: Side, ledger: Ledger, decide: Decide, report: Report) -> None:
+    def __init__(self, window: SideWindow, side: Side, ledger: Ledger, decide: Decide, report: Report) -> None:
         self._window, self._side = window, side
         self._ledger, self._decide, self._report = ledger, decide, report
         self._blocks: deque[tuple[int, int]] = deque()  # each block's highest coordinate, and where it ends
@@ -144,5 +145,5 @@ class StoredWindow:
         return self.tail - self.head
 
     @property
-    def window(self) -> Window:
+    def window(self) -> SideWindow:
         return self._window

@@ -10,6 +10,7 @@ blocks of ready tuples to all of them: of each side those that are in the block.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,9 +18,10 @@ from ..arrays import Rows
 from ..parallel.gate import Gate
 from ..side import SIDES, Side
 from ..store import Batch
-from ..store.batch import Decide
-from .driver import MakeWindow, SplitJoin, block_size
+from .driver import block_size
 from .node import Block
+from .protocol import Setting
+from .split import SplitJoin
 
 CAPACITY = 1 << 15
 
@@ -28,8 +30,11 @@ class ScaleJoin(SplitJoin):
     """Nodes of `split` behind a gate. Batches come in the merged order: a tuple's coordinate says how many of its own
     stream are before it, `high` how many of the other."""
 
-    def __init__(self, workers: int, make_window: MakeWindow, decide: Decide) -> None:
-        super().__init__(workers, make_window, decide)
+    name: ClassVar[str] = "scalejoin"
+    needs_order: ClassVar[bool] = True
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
         self._gate = Gate(len(SIDES), 1, CAPACITY)
 
     def _blocks(self, batches: Mapping[Side, Batch]) -> list[Block]:

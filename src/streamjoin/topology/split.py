@@ -7,9 +7,12 @@ stores the tuple of the earlier block, when the later block comes.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ..parallel.threads import Port
 from ..side import Side, other
-from .node import Block, Kind, LocalWindow, Message, Send
+from .driver import STAR, NodeTopology
+from .node import Block, Kind, LocalWindow, Message, Node, Send
 
 
 class SplitNode:
@@ -35,3 +38,13 @@ class SplitNode:
         own = block.share(self._number, self._nodes)
         if len(own):
             self.windows[block.side].insert(own)
+
+
+class SplitJoin(NodeTopology):
+    """Nodes that all hear the driver and nobody else."""
+
+    name: ClassVar[str] = "splitjoin"
+    ports: ClassVar[tuple[Port, ...]] = STAR
+
+    def _node(self, number: int) -> Node:
+        return SplitNode(number, self._workers, self._windows(number))

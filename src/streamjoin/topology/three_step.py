@@ -1,35 +1,34 @@
 """Kang's three-step procedure (handshake join, section 2.2), a batch at a time on one core.
 
 For each arriving tuple: scan the other window, insert into its own, invalidate what expired. The engine calls
-`expire` after each step; here a batch is inserted first and then probes, which finds the same pairs, because each
+`expire` after each step. Here a batch is inserted first and then probes, which finds the same pairs, because each
 tuple's [low, high) already says whom it may meet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 from ..side import Side, other
-from ..store import Batch, PairSink, Window
-from ..store.batch import Decide
-from . import OverWindows, Pairs
+from ..store import Batch
+from .protocol import Chores, Pairs
+from .shared_windows import SharedWindows
 
 
-class ThreeStep(OverWindows):
-    """`windows` hold both sides' tuples; `decide` settles what kernels leave open."""
+class ThreeStep(SharedWindows):
+    """One thread does everything."""
 
-    def __init__(self, windows: Mapping[Side, Window], decide: Decide) -> None:
-        super().__init__(windows)
-        self._decide = decide
+    name: ClassVar[str] = "three-step"
+    one_core: ClassVar[bool] = True
 
-    def step(self, batches: Mapping[Side, Batch], chores: Sequence[Callable[[], None]] = ()) -> Iterator[Pairs]:
+    def step(self, batches: Mapping[Side, Batch], chores: Chores = ()) -> Iterator[Pairs]:
         self._take_in(batches, chores)
         for side, batch in batches.items():
             window = self._windows[other(side)]
             window.prepare()
             for part in window.shares(batch, workers=1):
-                sink = PairSink(self._decide, left_probes=side == "left")
+                sink = self._sink(side)
                 for compared in window.probe(part, sink):
                     self.comparisons += compared
                     if sink.is_full:
@@ -37,7 +36,4 @@ class ThreeStep(OverWindows):
                 yield sink.take()
 
     def workers(self) -> list[dict[str, Any]]:
-        return [{"worker": 0, **self.shared_figures()}]
-
-    def close(self) -> None:
-        """There are no threads."""
+        return [{"worker": 0, **self._shared_figures()}]

@@ -1,7 +1,7 @@
 """A BI-Sort worker node as a circuit (PanJoin, section IV), and a driver that runs it on arrays."""
 
 from .driver import BiSortBench, BiSortRun, Figures, simulate_bi_sort
-from .insertion import Indexer, InsertionEngine, Merger
+from .insertion import Indexer, InsertionEngine, RunMerger
 from .memory import ExternalMemory, Reader
 from .probing import BoundaryGenerator, Partitioner, Prober
 from .probing_engine import ProbingEngine
@@ -21,12 +21,12 @@ __all__ = [
     "Indexer",
     "Insert",
     "InsertionEngine",
-    "Merger",
     "Operation",
     "Partitioner",
     "Probe",
     "Prober",
     "ProbingEngine",
     "Reader",
+    "RunMerger",
     "simulate_bi_sort",
 ]

@@ -1,7 +1,7 @@
-"""Runs a BI-Sort worker over a simulated memory on arrays, in the part of the manager node and of the host.
+"""Runs a BI-Sort worker on arrays, with a simulated memory. It plays the manager node and the host.
 
-What the host does costs no cycles here: it puts sorted batches into the memory and takes the records out between the
-commands. A run's figures are those of the worker alone, from the cycle after it took a command to its answer.
+The host's work costs no cycles here: between commands it writes sorted batches into the memory and reads the records.
+The figures are those of the worker alone, from the cycle after it takes a command to its answer.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ COUNTERS = ("words_read", "words_written", "full", "refused")
 COUNTED = ("busy", "splitting")
 WATCH = (("answer__valid", "answer__ready"),)
 FEW = 20_000
-"""Words to move up to which Amaranth's simulator is done before another one would be built."""
+"""With fewer words to move, Amaranth's simulator ends before a compiled simulator would be built."""
 PATIENCE = 64
-"""Cycles for each word of the memory after which a command is taken to hang, unless the caller says when."""
+"""A command hangs if it takes more than this many cycles per word of the memory; callers can give another limit."""
 
 
 class BiSortBench(wiring.Component):
-    """A worker, its memory, and the host's access to that: the whole of what is simulated."""
+    """All that is simulated: a worker, its memory, and the host's access to the memory."""
 
     def __init__(self, shape: BiSortShape, latency: int = 8, bandwidth: int = 8, stalls: int = 0) -> None:
         self.worker = BiSortWorker(shape)
@@ -69,10 +69,10 @@ class BiSortBench(wiring.Component):
 class Figures:
     """What one command took.
 
-    `needed` is how many words any circuit must move for it: an insertion reads and writes every tuple once. For a probe
-    it is what was moved, since that depends on the partitions. `bound` is the fewest cycles in which the memory could
-    have moved all that was moved, `least` the same for what is needed. `refused` counts how often a port had to wait,
-    `full` the cycles in which all of the bandwidth was used, `splitting` those of the search for the mergers' pieces.
+    `needed` is how many words any circuit must move: an insertion reads and writes every tuple once. For a probe it is
+    the number of words moved, because that depends on the partitions. `bound` is the fewest cycles in which the memory
+    can move `words`, and `least` the same for `needed`. `refused` counts how often a port had to wait, `full` the
+    cycles in which all bandwidth was used, `splitting` the cycles of the search for the mergers' pieces.
     """
 
     operation: Operation
@@ -102,8 +102,8 @@ class Figures:
 
 @dataclass(eq=False)
 class BiSortRun:
-    """Keys and values of the main array, of each subwindow when it expired and of the last one in the end; the records
-    <idstart, idend> of each probe in turn; and every command's figures."""
+    """The results of a run. `subwindows` has the main array's keys and values, of each subwindow when it expired and of
+    the last one at the end. `intervals` has the records <idstart, idend> of each probe."""
 
     subwindows: list[tuple[Keys, Keys]] = field(default_factory=list)
     intervals: list[Keys] = field(default_factory=list)
@@ -140,13 +140,13 @@ def simulate_bi_sort(
         raise ArgumentError(f"simulator is {simulator!r}; it must be 'amaranth', 'compiled' or 'auto'")
     if simulator == "auto":
         simulator = "compiled" if words_to_move(checked, shape) > FEW and compiler() is not None else "amaranth"
-    host = _Host(checked, shape, bandwidth, PATIENCE * (64 + shape.memory_size) if patience is None else patience)
+    host = Host(checked, shape, bandwidth, PATIENCE * (64 + shape.memory_size) if patience is None else patience)
     bench = BiSortBench(shape, latency, bandwidth, stalls)
     (Compiled if simulator == "compiled" else Interpreted)(bench, WATCH, COUNTED).run(host.drive)
     return host.run
 
 
-class _Host:
+class Host:
     """Carries out checked steps on a circuit and keeps what came out."""
 
     def __init__(self, steps: Sequence[Checked], shape: BiSortShape, bandwidth: int, patience: int) -> None:

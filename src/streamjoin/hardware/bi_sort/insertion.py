@@ -24,15 +24,15 @@ from .shape import BiSortShape, ceil_div, signals
 from .splitter import Splitter
 
 RESULT_BUFFER = 4
-"""Merged tuples that may wait for the memory before the merger has to."""
+"""Merged tuples that can wait for the memory before the merger must wait."""
 
 
-class Merger(wiring.Component):
+class RunMerger(wiring.Component):
     """Fig. 8: two input streams, one output stream and a comparator; a tuple per cycle.
 
-    Invariant: as long as both inputs have tuples left, the smaller of the two first ones goes on, and at equality that
-    of `a`. The command says how many each has. The inputs' buffers show a tuple until it is taken, so they stand for
-    the two registers that "initially" are read.
+    Invariant: while both inputs have tuples left, the smaller of the two first tuples is passed on; at equality it is
+    that of `a`. The command says how many tuples each input has. The inputs' buffers show a tuple until it is taken, so
+    they replace the two registers of the paper.
     """
 
     def __init__(self, layout: data.StructLayout, count: Any) -> None:
@@ -182,7 +182,7 @@ class MergeLane(wiring.Component):
         m = Module()
         shape = self._shape
         m.submodules.splitter = splitter = Splitter(shape)
-        m.submodules.merger = merger = Merger(shape.word, shape.place)
+        m.submodules.merger = merger = RunMerger(shape.word, shape.place)
         m.submodules.writer = writer = ResultWriter(shape)
         count_a, count_b = self.end_a - self.from_a, self.end_b - self.from_b
         m.d.comb += [

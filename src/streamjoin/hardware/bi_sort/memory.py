@@ -127,7 +127,7 @@ class Arbiter(wiring.Component):
         return m
 
     def _doors(self, m: Module) -> Any:
-        """Which ports are not shut by chance: bits of a xorshift register, other ones for each port."""
+        """Which ports are open in this cycle: bits of a xorshift register, different ones for each port."""
         if not self._stalls:
             return Const(-1, self._ports)
         state = Signal(32, init=SEED)
@@ -211,7 +211,7 @@ class ExternalMemory(wiring.Component):
         return m
 
     def _delay(self, m: Module, name: str, slot: Signal, answer: Any) -> Any:
-        """The same, all but one cycle of the latency later: a ring in which every slot is read and then overwritten."""
+        """Delay the answer by `latency - 1` cycles: a ring in which every slot is read and then overwritten."""
         if self._latency == 1:
             return answer
         m.submodules[name] = ring = Memory(shape=len(answer), depth=self._latency - 1, init=[])

@@ -12,7 +12,7 @@ from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import fifo, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .insertion import Merger
+from .insertion import RunMerger
 from .memory import Reader, read_port, write_port
 from .probing import BoundaryGenerator, Partitioner, Prober
 from .shape import BiSortShape, ceil_div, signals
@@ -49,7 +49,7 @@ class ProbeLane(wiring.Component):
         m = Module()
         shape, piece = self._shape, self.piece
         m.submodules.generator = generator = BoundaryGenerator(shape)
-        m.submodules.merger = merger = Merger(shape.bound, range(shape.batch + 1))
+        m.submodules.merger = merger = RunMerger(shape.bound, range(shape.batch + 1))
         m.submodules.partitioner = partitioner = Partitioner(shape)
         m.submodules.prober = prober = Prober(shape)
         m.submodules.ahead = ahead = fifo.SyncFIFO(width=shape.target.size, depth=AHEAD)

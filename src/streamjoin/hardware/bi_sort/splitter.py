@@ -1,8 +1,9 @@
-"""Where the merge of main array and batch is cut, so that each merger gets a piece of the same length.
+"""Cuts the merge of main array and batch into pieces of equal length, one per merger.
 
-The first `d` tuples of the merged array are some first tuples of the main array and some of the batch. In the picture
-of a path that goes right for the one and down for the other, the path crosses the diagonal `d` in one place, which a
-binary search finds with two reads a step. (PanJoin balances the pieces, section III-G3, and does not say how.)
+The first `d` tuples of the merged array are the first tuples of the main array and the first tuples of the batch. Draw
+the merge as a path that goes right for a tuple of the main array and down for a tuple of the batch. The path crosses
+the diagonal `d` in one place, and a binary search finds it with two reads per step. (PanJoin balances the pieces,
+section III-G3, and does not say how.)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a worker is asked to do, checked before it gets as far as the circuit."""
+"""The steps that a worker carries out, checked before they reach the circuit."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def check_steps(steps: Sequence[Step], shape: BiSortShape) -> list[Checked]:
 
 
 def words_to_move(steps: Sequence[Checked], shape: BiSortShape) -> int:
-    """About how many, to choose a simulator by."""
+    """An estimate of the words that the steps move; it decides which simulator runs."""
     words = size = 0
     for step in steps:
         count = len(step.keys)

@@ -21,9 +21,10 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from ...bench.subwindow import text_table, write_json
 from ...errors import ArgumentError
 from ...reporting import plots
+from ...reporting.files import write_json
+from ...reporting.tables import text_table
 from .chip import AREA, FREQUENCY
 from .common import Experiment
 from .merging import BI_SORT

@@ -15,11 +15,11 @@ from statistics import median
 
 from rich.table import Table
 
-from ...bench.subwindow import titled
 from ...reporting import plots
+from ...reporting.tables import titled
 from ..synthesis import Say, resources, timing
 from ..tools import ToolError
-from .common import Entries, Experiment, chart, fitted, papers_join
+from .common import Entries, Experiment, fitted, papers_join
 
 SEGMENT = 8
 CORES = (2, 4, 8, 16, 32, 64)
@@ -76,7 +76,7 @@ def _draw_area(entries: Entries, directory: Path) -> list[Path]:
     }
     points = {name: line for name, line in points.items() if line}
     points["paper: slices in use, nearly 80% of 37,680"] = [(64, PAPERS_SLICES[1] * VIRTEX6["slices"])]
-    return chart(directory / "hardware-area", points, "resources, segments of 8", "cores", "cells")
+    return plots.lines(directory / "hardware-area", points, "resources, segments of 8", "cores", "cells")
 
 
 def _measure_frequency(quick: bool, say: Say) -> Entries:
@@ -125,7 +125,7 @@ def _draw_frequency(entries: Entries, directory: Path) -> list[Path]:
     }
     title = "highest frequency, segments of 8"
     papers: plots.Points = {name: [(x, y) for x, y in line] for name, line in PAPERS_MHZ.items()}
-    return chart(directory / "hardware-frequency", points | papers, title, "cores", "MHz", log_y=False)
+    return plots.lines(directory / "hardware-frequency", points | papers, title, "cores", "MHz", log_y=False)
 
 
 AREA = Experiment(

@@ -11,11 +11,9 @@ import numpy as np
 import pyarrow as pa
 from rich.table import Table
 
-from ...errors import StreamJoinError
-from ...reporting import plots
 from ..design import check_design
 from ..drive import Entry
-from ..handshake import HandshakeJoin
+from ..handshake import HandshakeCircuit
 from ..predicate import Circuit
 from ..simulate import pack
 from ..synthesis import Say
@@ -38,7 +36,7 @@ class Experiment:
     paper: Sequence[tuple[str, str]]
 
 
-def papers_join(cores: int, segment: int = 8, **design: Any) -> HandshakeJoin:
+def papers_join(cores: int, segment: int = 8, **design: Any) -> HandshakeCircuit:
     """The papers' equality of 32-bit keys, with their buffers of 8 and 4 results."""
     return design_of(SCHEMA, SCHEMA, "l.k = r.k", PAYLOAD, None, check_design(cores=cores, segment=segment, **design))
 
@@ -77,35 +75,3 @@ def fitted(x: Sequence[float], y: Sequence[float]) -> Line:
     around = np.asarray(y) - np.mean(y)
     spread = float(around @ around)
     return Line(float(slope), float(intercept), 1 - float(rest @ rest) / spread if spread else 1.0)
-
-
-def chart(
-    file: Path, points: plots.Points, title: str, x: str, y: str, *, log_x: bool = True, log_y: bool = True
-) -> list[Path]:
-    """Lines, where a figure of 0 may be shown too; a line of one point is a mark of its own."""
-    plt = plots.library()
-    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    for label, line in points.items():
-        style = {"linestyle": "--", "marker": "s"} if label.startswith("paper") else {"marker": "o"}
-        axes.plot(*zip(*sorted(line), strict=True), label=label, **style)
-    if log_x:
-        axes.set_xscale("log", base=2)
-        places = sorted({place for line in points.values() for place, _ in line})
-        axes.set_xticks(places, [f"{place:,.0f}" for place in places])
-    if log_y:
-        axes.set_yscale("log")
-    else:
-        axes.set_ylim(bottom=0)
-    axes.set(title=title, xlabel=x, ylabel=y)
-    axes.grid(visible=True, alpha=0.3)
-    axes.legend(fontsize="small")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        files = [file.with_suffix(f".{kind}") for kind in plots.FORMATS]
-        for each in files:
-            figure.savefig(each, dpi=120)
-    except OSError as error:
-        raise StreamJoinError(f"--plots: cannot write to {str(file.parent)!r}: {error.strerror}") from None
-    finally:
-        plt.close(figure)
-    return files

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from ...bench.subwindow import titled
 from ...reporting import plots
+from ...reporting.tables import titled
 from ..bi_sort import BiSortRun, BiSortShape, Insert, Probe, simulate_bi_sort
 from ..bi_sort.steps import Step
 from ..synthesis import Say
-from .common import Entries, Experiment, chart
+from .common import Entries, Experiment
 
 UNITS, QUICK_UNITS = (1, 2, 4, 8, 16), (1, 2)
 SHAPE, QUICK_SHAPE = (8192, 128, 1024), (256, 16, 64)
@@ -88,7 +88,7 @@ def _draw(entries: Entries, directory: Path) -> list[Path]:
     for entry in entries:
         for what, label in (("clocks", NAMES[entry["operation"]]), ("bound", f"{NAMES[entry['operation']]}, bound")):
             points.setdefault(label, []).append((entry["units"], entry[what]))
-    return chart(directory / "hardware-bi-sort", points, "BI-Sort worker", "mergers and probers", "clocks")
+    return plots.lines(directory / "hardware-bi-sort", points, "BI-Sort worker", "mergers and probers", "clocks")
 
 
 BI_SORT = Experiment(

@@ -28,13 +28,13 @@ import numpy as np
 import numpy.typing as npt
 from rich.table import Table
 
-from ...bench.subwindow import titled
 from ...reporting import plots
+from ...reporting.tables import titled
 from ..compiled import Compiled, Object
 from ..drive import COUNTED, WATCH, Feeder
-from ..handshake import HandshakeJoin
+from ..handshake import HandshakeCircuit
 from ..synthesis import Say, resources
-from .common import Entries, Experiment, alternating, chart, packed, papers_join
+from .common import Entries, Experiment, alternating, packed, papers_join
 
 WINDOW, QUICK_WINDOW = 100, 20
 CORES, QUICK_CORES = (1, 2, 5, 10), (1, 2)
@@ -59,7 +59,7 @@ class Probed(Compiled):
     which clock that was.
     """
 
-    def __init__(self, top: HandshakeJoin) -> None:
+    def __init__(self, top: HandshakeCircuit) -> None:
         super().__init__(top, WATCH, COUNTED)
         self.toggles: list[int] = []
         self.clocks: list[int] = []
@@ -120,7 +120,7 @@ class Activity:
     results: int = field(default=0)
 
 
-def activity(top: HandshakeJoin, tuples: int, seed: int) -> Activity:
+def activity(top: HandshakeCircuit, tuples: int, seed: int) -> Activity:
     """Fill both windows, then count what happens for `tuples` more."""
     window = top.design.window
     rng = np.random.default_rng(seed)
@@ -195,7 +195,7 @@ def _draw(entries: Entries, directory: Path) -> list[Path]:
     first = entries[0]["paper"]["lut"]
     points["paper: LUT"] = [(entry["cores"], entry["paper"]["lut"] / first) for entry in entries]
     title = "a proxy for power at equal throughput"
-    return chart(directory / "hardware-power", points, title, "cores", "relative to one core", log_y=False)
+    return plots.lines(directory / "hardware-power", points, title, "cores", "relative to one core", log_y=False)
 
 
 POWER = Experiment(

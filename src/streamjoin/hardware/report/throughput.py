@@ -29,13 +29,13 @@ import numpy as np
 import numpy.typing as npt
 from rich.table import Table
 
-from ...bench.subwindow import titled
 from ...reporting import plots
+from ...reporting.tables import titled
 from ..drive import Entry, Feeder
-from ..handshake import HandshakeJoin
+from ..handshake import HandshakeCircuit
 from ..simulate import run, unpack_payloads
 from ..synthesis import Say
-from .common import Entries, Experiment, chart, packed, papers_join
+from .common import Entries, Experiment, packed, papers_join
 
 HERTZ = 100e6
 CORES, SEGMENT, QUICK_CORES = 64, 8, 4
@@ -85,7 +85,7 @@ def met(keys: dict[str, Keys], cores: int, segment: int) -> npt.NDArray[np.int64
     return np.stack([i[chosen], j[chosen]], axis=1)
 
 
-def measure_point(top: HandshakeJoin, keys: dict[str, Keys]) -> dict[str, Any]:
+def measure_point(top: HandshakeCircuit, keys: dict[str, Keys]) -> dict[str, Any]:
     """Empty the input buffers into a circuit, and check what comes out."""
     both = zip(*(packed(top.circuit, side, keys[side].tolist()) for side in ("left", "right")), strict=True)
     feeder = Feeder([Entry(left, right) for left, right in both], 0, 0)
@@ -166,7 +166,7 @@ def _draw(entries: Entries, directory: Path) -> list[Path]:
             title = f"{name} throughput, {count:,} tuples of each stream"
             file = directory / f"hardware-throughput-{name}-{count}"
             points, log = _lines(entries, count, what), what == "input_rate"
-            written += chart(file, points, title, "match rate, %", y, log_x=False, log_y=log)
+            written += plots.lines(file, points, title, "match rate, %", y, log_x=False, log_y=log)
     return written
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from ...bench.subwindow import titled
 from ...reporting import plots
+from ...reporting.tables import titled
 from ..drive import Feeder
-from ..handshake import HandshakeJoin
+from ..handshake import HandshakeCircuit
 from ..simulate import run, unpack_payloads
 from ..synthesis import Say, resources
-from .common import Entries, Experiment, alternating, chart, packed, papers_join
+from .common import Entries, Experiment, alternating, packed, papers_join
 
 SEGMENTS, QUICK_SEGMENTS = (1024, 2048, 4096), (64,)
 LANES, QUICK_LANES = (1, 2, 4, 8), (1, 4)
@@ -29,7 +29,7 @@ TUPLES = 16
 """Of each stream."""
 
 
-def clocks_per_tuple(top: HandshakeJoin, seed: int) -> float:
+def clocks_per_tuple(top: HandshakeCircuit, seed: int) -> float:
     """Clocks from the first tuple's entry to the last one's, by tuple; the results are checked."""
     assert top.design.window >= TUPLES, "tuples would expire"
     rng = np.random.default_rng(seed)
@@ -84,7 +84,7 @@ def _draw(entries: Entries, directory: Path) -> list[Path]:
             for segment in segments
         }
         title = f"windows in block RAM, one core: {y}"
-        written += chart(directory / f"hardware-windows-{name.replace('_', '-')}", points, title, "lanes", y)
+        written += plots.lines(directory / f"hardware-windows-{name.replace('_', '-')}", points, title, "lanes", y)
     return written
 
 

@@ -1,0 +1,1 @@
+"""The C++ baselines: sources, and the classes that compile and call them."""

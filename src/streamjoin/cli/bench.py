@@ -1,0 +1,130 @@
+"""The command `streamjoin bench scan | subwindow | panjoin | topology | spark`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from .arguments import count, seconds
+from .console import wide_console
+
+KINDS = ("equality", "band", "celljoin")
+TOPOLOGIES = ("throughput", "index", "latency", "scalejoin", "model")
+INDEXES = ("auto", "bi-sort", "rap-table", "wib-tree", "hash")
+
+
+def add_bench(commands: Any) -> None:
+    """Add the command to the parser."""
+    bench = commands.add_parser("bench", help="measure")
+    benches = bench.add_subparsers(required=True, metavar="benchmark")
+    scan = benches.add_parser("scan", help="CellJoin's band join on one core, against C++ and NumPy")
+    scan.add_argument("--window", type=count, default=1_000_000, metavar="N", help="stored tuples (default: 1M)")
+    scan.add_argument("--probes", type=count, nargs="+", default=[64], metavar="N", help="tuples at a time (64)")
+    scan.add_argument("--rounds", type=count, default=25, metavar="N", help="measured rounds (default: 25)")
+    scan.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the generated tuples")
+    scan.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
+    scan.set_defaults(run=_bench_scan)
+
+    subwindow = benches.add_parser("subwindow", help="one subwindow's insertion and probing, against NumPy and C++")
+    many: dict[str, Any] = {"type": count, "nargs": "+", "metavar": "N"}
+    subwindow.add_argument("--sizes", **many, help="tuples per subwindow (64K, 1M and 8M, in powers of two)")
+    subwindow.add_argument("--batches", **many, help="tuples at a time (1, 1,024 and 32,768)")
+    _add_measuring(subwindow, "measured rounds (11; quick: 5)")
+    subwindow.set_defaults(run=_bench_subwindow)
+
+    panjoin = benches.add_parser("panjoin", help="whole joins with indexes, against DuckDB, Polars and NumPy")
+    panjoin.add_argument("--windows", **many, help="tuples per window (100K, 1M and 8M; quick: 100K)")
+    panjoin.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="which joins (default: all)")
+    panjoin.add_argument("--batch", type=count, default=32_768, metavar="N", help="a stream's tuples at once (32,768)")
+    panjoin.add_argument("--workers", **many, help="threads (1 and all cores)")
+    panjoin.add_argument("--indexes", nargs="+", choices=INDEXES, default=INDEXES, help="which indexes (default: all)")
+    panjoin.add_argument("--skew", action="store_true", help="also keys that are skewed, equal or increasing")
+    _add_measuring(panjoin, "measured rounds (32; quick: 8)")
+    panjoin.set_defaults(run=_bench_panjoin)
+
+    topology = benches.add_parser("topology", help="the multi-core algorithms' figures, and a model of many cores")
+    topology.add_argument("--experiments", nargs="+", choices=TOPOLOGIES, default=TOPOLOGIES, help="which (all)")
+    topology.add_argument("--window", type=count, default=131_072, metavar="N", help="tuples per window (131,072)")
+    topology.add_argument("--time-window", type=seconds, default=4.0, metavar="TIME", help="for latency (4s)")
+    topology.add_argument("--workers", **many, default=[1, 2], help="threads (1 and 2)")
+    topology.add_argument("--seconds", type=float, default=2.0, metavar="S", help="of each measured point (2)")
+    topology.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the generated tuples")
+    topology.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
+    topology.add_argument("--plots", type=Path, metavar="DIR", help="also draw them, into DIR")
+    topology.set_defaults(run=_bench_topology)
+
+    spark = benches.add_parser("spark", help="the Spark pipeline, against an empty one and Spark's own join on bins")
+    spark.add_argument("--window", type=count, default=1_000_000, metavar="N", help="tuples per window (1M)")
+    spark.add_argument("--rows", type=count, default=500_000, metavar="N", help="rows of a micro-batch (500K)")
+    spark.add_argument("--batches", type=count, default=12, metavar="N", help="measured micro-batches (12)")
+    spark.add_argument("--routings", nargs="+", choices=("broadcast", "range"), default=["broadcast", "range"])
+    spark.add_argument("--peer", action="store_true", help="also Spark's own join on bins, which takes minutes")
+    spark.add_argument("--master", default="local[*]", help="the Spark master (default: local[*])")
+    spark.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the generated tuples")
+    spark.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
+    spark.set_defaults(run=_bench_spark)
+
+
+def _add_measuring(parser: argparse.ArgumentParser, rounds: str) -> None:
+    parser.add_argument("--rounds", type=count, metavar="N", help=rounds)
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the generated tuples")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
+    parser.add_argument("--plots", type=Path, metavar="DIR", help="also draw them, into DIR")
+    parser.add_argument("--quick", action="store_true", help="smaller and fewer, in under a minute")
+
+
+def _bench_scan(arguments: argparse.Namespace) -> None:
+    from rich.console import Console
+
+    from ..bench.scan.run import run
+
+    run(
+        Console(), window=arguments.window, probes=arguments.probes, rounds=arguments.rounds,
+        seed=arguments.seed, json_file=arguments.json,
+    )  # fmt: skip
+
+
+def _bench_subwindow(arguments: argparse.Namespace) -> None:
+    from ..bench.subwindow.run import run
+
+    quick = arguments.quick
+    run(
+        wide_console(), sizes=arguments.sizes or ([1 << 16, 1 << 20] if quick else [1 << 16, 1 << 20, 1 << 23]),
+        batches=arguments.batches or ([1_024, 32_768] if quick else [1, 1_024, 32_768]),
+        rounds=arguments.rounds or (5 if quick else 11), seed=arguments.seed, quick=quick,
+        json_file=arguments.json, plots_directory=arguments.plots,
+    )  # fmt: skip
+
+
+def _bench_panjoin(arguments: argparse.Namespace) -> None:
+    from ..bench.panjoin.run import run
+
+    quick, cores = arguments.quick, os.cpu_count() or 1
+    run(
+        wide_console(), windows=arguments.windows or ([100_000] if quick else [100_000, 1_000_000, 8_000_000]),
+        kinds=arguments.kinds, batch=arguments.batch, rounds=arguments.rounds or (8 if quick else 32),
+        workers=arguments.workers or sorted({1, cores}), indexes=arguments.indexes, skew=arguments.skew,
+        seed=arguments.seed, quick=quick, json_file=arguments.json, plots_directory=arguments.plots,
+    )  # fmt: skip
+
+
+def _bench_topology(arguments: argparse.Namespace) -> None:
+    from ..bench.topology.run import run
+
+    run(
+        wide_console(), experiments=arguments.experiments, window=arguments.window,
+        time_window=arguments.time_window, workers=arguments.workers, seconds=arguments.seconds, seed=arguments.seed,
+        json_file=arguments.json, plots_directory=arguments.plots,
+    )  # fmt: skip
+
+
+def _bench_spark(arguments: argparse.Namespace) -> None:
+    from ..bench.spark import run
+
+    run(
+        wide_console(), window=arguments.window, rows=arguments.rows, batches=arguments.batches,
+        routings=arguments.routings, peer=arguments.peer, master=arguments.master, seed=arguments.seed,
+        json_file=arguments.json,
+    )  # fmt: skip

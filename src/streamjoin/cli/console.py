@@ -1,0 +1,16 @@
+"""Where commands print their tables."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def wide_console() -> Console:
+    """The terminal, or a file that is wide enough for the tables."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 160)

@@ -1,0 +1,56 @@
+"""What a join reads of arriving rows: the slots of the predicate, and timestamps.
+
+The embedded engine and Spark read through this one module, so the same rows mean the same to both. Their merged order
+follows from the timestamps, in `flow.order`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from ..arrays import Integers
+from ..arrow.tables import contiguous, is_text
+from ..arrow.times import TimeColumns, read_time
+from ..errors import DataError
+from ..predicate.expr import Column, walk
+from ..predicate.lower import Lowered
+from ..predicate.slots import SlotValues
+from ..predicate.vector import Frame
+from ..side import SIDES, Side
+
+
+class Intake:
+    """Reads tables that have their side's schema. `where` begins the message of an error: the call or the stream."""
+
+    def __init__(self, lowered: Lowered, schemas: Mapping[Side, pa.Schema], time: TimeColumns | None) -> None:
+        self._programs, self._time = lowered.sides, time
+        rechecked = [
+            node for expr in (*lowered.recheck, *lowered.recheck_long_text)
+            for node in walk(expr) if isinstance(node, Column)
+        ]  # fmt: skip
+        self._texts: dict[Side, list[str]] = {}
+        """The text columns that the predicate reads. Arrow does not promise that their bytes are valid text."""
+        for side in SIDES:
+            read = {*self._programs[side].columns, *(node.name for node in rechecked if node.side == side)}
+            self._texts[side] = [field.name for field in schemas[side] if field.name in read and is_text(field.type)]
+
+    def times(self, side: Side, table: pa.Table, where: str) -> Integers | None:
+        """The timestamps in the unit that both streams share; None without a time column."""
+        if self._time is None:
+            return None
+        name = self._time.of(side)
+        return read_time(contiguous(table.column(name)), self._time.unit, f"{where}: time column {name!r}")
+
+    def slots(self, side: Side, table: pa.Table, where: str) -> SlotValues:
+        """What the predicate reads of the rows."""
+        program = self._programs[side]
+        columns = {(side, name): contiguous(table.column(name)) for name in program.columns}
+        try:
+            for name in self._texts[side]:
+                table.column(name).validate(full=True)
+            return program.run(Frame(table.num_rows, columns))
+        except (DataError, UnicodeDecodeError, pa.ArrowException) as error:
+            names = ", ".join(program.columns)
+            raise DataError(f"{where}: the predicate's columns ({names}) cannot be read: {error}") from None

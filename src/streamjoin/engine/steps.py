@@ -1,0 +1,225 @@
+"""The running of steps: rows that were taken in wait here, are joined, and wait again as pairs until they are read.
+
+Everything that holds tuples is here, so letting go of a `Steps` frees it all.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections import deque
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+from weakref import finalize
+
+import numpy as np
+import pyarrow as pa
+
+from ..arrays import Integers, Rows
+from ..arrow.tables import contiguous
+from ..arrow.times import read_time
+from ..flow.collector import Collector
+from ..flow.front import Arrival, AsFound, Front, InOrder, Step
+from ..flow.order import PushOrder
+from ..flow.progress import Progress
+from ..flow.results import Results
+from ..parallel.crew import Crew
+from ..payload import Payload
+from ..predicate.lower import Lowered
+from ..predicate.recheck import Recheck
+from ..predicate.slots import SlotValues
+from ..side import SIDES, Side
+from ..store import SideWindow
+from ..topology.protocol import Pairs, Setting, Topology, Unmet
+from ..topology.registry import ALGORITHMS
+from .latency import Latency
+from .options import Options
+
+RELEASE_ROWS = 1 << 14
+"""The payload is searched for rows to release after it has grown by so many, or by an eighth."""
+FEW_ROWS = 1 << 12
+"""So few results are gathered before another thread would be awake."""
+
+
+class Steps:
+    """Takes rows in, joins them step by step, and forgets what has expired."""
+
+    def __init__(self, options: Options, lowered: Lowered, schemas: Mapping[Side, pa.Schema]) -> None:
+        algorithm = ALGORITHMS[options.algorithm]
+        self._options = options
+        self._crew = Crew(1 if algorithm.one_core else options.workers)
+        finalize(self, self._crew.abandon).atexit = False  # a join that is dropped leaves no threads behind
+        self.payload: dict[Side, Payload] = {side: Payload(schemas[side], self._crew.run) for side in SIDES}
+        self._needs_payload = bool(lowered.recheck or lowered.recheck_long_text)
+        """Whether the join itself reads columns. Otherwise rows must be in their places only for the results."""
+        self.progress = Progress(options.lateness)
+        self._push_order = PushOrder()
+        front = InOrder if options.needs_order else AsFound
+        self.front: Front = front(options.windows, self.progress)
+        payload, run_all = self.payload, self._crew.run  # not `self`: threads hold these, and would hold everything
+        self._recheck = Recheck(lowered, lambda side, rows, names: payload[side].take(rows, names))
+
+        def make_window(side: Side, index: str) -> SideWindow:
+            return SideWindow(lowered, side, index or options.index, run_all)
+
+        self.topology: Topology = algorithm(Setting(options.workers, make_window, self._recheck, self._crew))
+        self._collector = Collector(self.front.together, self.topology.meets_once)
+        self._queue: deque[Step] = deque()
+        self._work: Iterator[Pairs] | None = None
+        self.results = Results(options.how, options.order, algorithm.finds_late)
+        self.latency = Latency()
+        self._release_at = dict.fromkeys(SIDES, RELEASE_ROWS)
+
+    def has_work(self) -> bool:
+        """Whether some tuples that were taken in have not been joined yet."""
+        return self._work is not None or bool(self._queue) or self._collector.rows > 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many results wait to be polled that work stops, or has stopped."""
+        return self._work is not None or bool(self._queue) or len(self.results) >= self._options.max_pending
+
+    def take(self, side: Side, table: pa.Table, times: Integers | None, slots: SlotValues) -> bool:
+        """Take in rows that are not late. Returns whether it is time to join what has been collected."""
+        payload = self.payload[side]
+        first = payload.end
+        self._recheck.long_text[side] |= slots.long_text
+        if times is None:
+            self._push_order.push(side, first, table.num_rows)
+        else:
+            self.progress.advance(side, times)
+        payload.append(table)
+        if self._needs_payload:
+            payload.settle()
+        arrival = Arrival(np.arange(first, payload.end), times, slots.live, slots.columns)
+        steps = self.front.push(side, arrival)
+        for step in steps:
+            self._collector.add(step)
+        if not steps:
+            return False
+        waited = clock.perf_counter() - self._collector.since
+        return self._collector.rows >= self._options.max_batch or waited >= self._options.max_wait
+
+    def advance(self, without_limit: bool = False) -> None:
+        """Join what was collected and forget what has expired, unless too many results wait."""
+        if not self.has_work():
+            return
+        limit = None if without_limit else self._options.max_pending
+        since, before = self._collector.since, len(self.results)
+        while self._join_one(limit):
+            pass
+        if not self.has_work():
+            self._forget()
+        self.latency.add(clock.perf_counter() - since, len(self.results) - before)
+
+    def finish(self) -> None:
+        """Both streams have ended: join the rest, and close all windows."""
+        for step in self.front.finish():
+            self._collector.add(step)
+        self.advance(without_limit=True)
+        for pairs in self.topology.finish():
+            self._add(pairs)
+        self.results.end(self._times)
+        self.results.close(self._times)
+
+    def gathered(self, sides: int) -> tuple[int, list[pa.Array | pa.ChunkedArray]]:
+        """How many results are ready, and their columns: of the left, or of both sides. They stay until `read`."""
+        pairs = self.results.ready()
+        takes = [
+            partial(self.payload[side].arrays, rows) for side, rows in zip(SIDES[:sides], pairs[:sides], strict=True)
+        ]
+        count = len(pairs[0])
+        taken = self._crew.run(takes) if count > FEW_ROWS else [take() for take in takes]
+        return count, [column for arrays in taken for column in arrays]
+
+    def figures(self) -> dict[str, Any]:
+        """What `metrics` says of the windows and of the work."""
+        topology = self.topology
+        indexes = topology.indexes()
+        sides: dict[str, Any] = {
+            side: {
+                "window": topology.occupancy(side),
+                "waiting": self.front.waiting(side),
+                "payload_rows": self.payload[side].rows,
+            }
+            for side in SIDES
+        }
+        return {
+            **sides,
+            "pending": len(self.results),
+            "comparisons": topology.comparisons,
+            "latency_ms": self.latency.percentiles(),
+            "index": " and ".join(dict.fromkeys(figures["index"] for figures in indexes.values())),
+            "indexes": indexes,
+            "workers": topology.workers(),
+        }
+
+    def close(self) -> None:
+        """Let threads go."""
+        self.topology.close()
+        self._crew.close()
+
+    def _join_one(self, limit: int | None) -> bool:
+        """Run the next step as far as the limit allows; returns whether there may be another one to run."""
+        if limit is not None and len(self.results) >= limit:
+            return False
+        if self._work is None:
+            self._queue.extend(self._collector.take())
+            if not self._queue:
+                return False
+            step = self._queue.popleft()
+            self.results.begin(step)
+            chores = [] if self._needs_payload else [self.payload[side].settle for side in SIDES]
+            self._work = self.topology.step(step.batches, chores)
+        for pairs in self._work:
+            self._add(pairs)
+            if limit is not None and len(self.results) >= limit:
+                return False
+        self._work = None
+        self.results.end(self._times)
+        return True
+
+    def _add(self, pairs: Pairs) -> None:
+        for left, right in zip(*pairs, strict=True):
+            self.results.add(left, right)
+
+    def _forget(self) -> None:
+        """Let go of what no tuple to come can meet. All that was taken in must have been joined: the front's floor
+        counts it as seen."""
+        assert not self.has_work()
+        unmet = self.topology.unmet()
+        for side in SIDES:
+            floor = self.front.floor(side)
+            if floor is not None:
+                self.topology.expire(side, floor)
+                self.results.expire(side, min([floor, *(bound[side][0] for bound in unmet)]), self._times)
+        self.results.settle(self._times, self._earliest(unmet))
+        for side in SIDES:
+            self._release(side)
+
+    def _earliest(self, unmet: list[Unmet]) -> int | None:
+        """Pairs that the topology will find later have at least this timestamp."""
+        if not unmet:
+            return None
+        rows: dict[Side, Rows] = {side: np.array([bound[side][1] for bound in unmet]) for side in SIDES}
+        return int(np.maximum(*(self._times(side, rows[side]) for side in SIDES)).min())
+
+    def _times(self, side: Side, rows: Rows) -> Integers:
+        """The timestamps of rows that are still here; without a time column, their place in the order of pushing."""
+        if self._options.time is None:
+            return self._push_order.of(side, rows)
+        name = self._options.time.of(side)
+        column = self.payload[side].take(rows, [name]).column(0)
+        return read_time(contiguous(column), self._options.time.unit, name)
+
+    def _release(self, side: Side) -> None:
+        """Release payload that no future result can need."""
+        payload = self.payload[side]
+        if payload.rows < self._release_at[side]:
+            return
+        holders = (self.topology.first_row(side), self.front.first_row(side), self.results.first_row(side))
+        floor = min((row for row in holders if row is not None), default=payload.end)
+        payload.release(floor)
+        self._push_order.forget(side, floor)
+        self.results.forget(side, floor)
+        self._release_at[side] = payload.rows + max(payload.rows // 8, RELEASE_ROWS)

@@ -1,0 +1,226 @@
+"""Columns of a known width, side by side in records: a row of the result then costs one access to far memory."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..arrays import Array, Rows, Words
+from ..errors import DataError
+from ..tasks import RunAll
+from .gather import (
+    LENGTH_BITS,
+    SEGMENT,
+    SEGMENT_BITS,
+    copy_texts,
+    gather_records,
+    gather_validity,
+    scatter_records,
+    text_places,
+)  # fmt: skip
+from .segments import Segments, pieces
+
+Spans = list[tuple[int, int]]
+
+SMALL_BUFFER = 1 << 14
+PIECE = 1 << 14
+"""Rows that are gathered by one task."""
+LONGEST = 2**31 - 1
+"""Bytes that a column of short texts can hold."""
+
+
+def has_bytes(type_: pa.DataType) -> bool:
+    t = pa.types
+    return bool(t.is_string(type_) or t.is_large_string(type_) or t.is_binary(type_) or t.is_large_binary(type_))
+
+
+def record_width(type_: pa.DataType) -> int | None:
+    """Bytes of a value in a record: texts have a word that says where they lie. None: kept otherwise."""
+    if pa.types.is_boolean(type_):
+        return 1
+    if has_bytes(type_):
+        return 8
+    if (pa.types.is_primitive(type_) or pa.types.is_decimal(type_)) and type_.bit_width in (8, 16, 32, 64, 128, 256):
+        return int(type_.bit_width) // 8
+    return None
+
+
+class Field:
+    """One column: where its values lie in a record, which of them are NULL, and the bytes of texts."""
+
+    def __init__(self, type_: pa.DataType, width: int, offset: int) -> None:
+        self.type, self.width, self.offset = type_, width, offset
+        self.is_text, self.is_boolean = has_bytes(type_), pa.types.is_boolean(type_)
+        self.has_long_offsets = pa.types.is_large_string(type_) or pa.types.is_large_binary(type_)
+        self.bytes = Segments()
+        self._used: dict[int, int] = {}
+        self.validity = Segments()
+        self.any_null = False
+
+    def values(self, row: int, chunk: pa.Array) -> tuple[int, Any]:
+        """What goes into the records: the address of values of `width` bytes, and whose memory that is."""
+        if self.is_text:
+            words = self._text_words(row, chunk)
+            return words.ctypes.data, words
+        if self.is_boolean:
+            flags = np.asarray((chunk.fill_null(False) if chunk.null_count else chunk).cast(pa.uint8()))
+            return flags.ctypes.data, flags
+        data = chunk.buffers()[1]
+        return data.address + chunk.offset * self.width, data
+
+    def _text_words(self, row: int, chunk: pa.Array) -> Words:
+        """Keep the texts' bytes by segment; returns where each one lies there, and its length."""
+        _, offset_buffer, data = chunk.buffers()
+        offset_type = np.int64 if self.has_long_offsets else np.int32
+        offsets = np.frombuffer(offset_buffer, offset_type)[chunk.offset : chunk.offset + len(chunk) + 1].astype(
+            np.int64
+        )
+        content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
+        words = np.empty(len(chunk), np.uint64)
+        for segment, _, done, length in pieces(row, len(chunk)):
+            first, last = int(offsets[done]), int(offsets[done + length])
+            room, used = self.bytes.of(segment, lambda: np.empty(256, np.uint8)), self._used.get(segment, 0)
+            assert room is not None
+            if used + last - first > len(room):
+                larger = np.empty(max(2 * len(room), used + last - first), np.uint8)
+                larger[:used] = room[:used]
+                room = self.bytes.put(segment, larger)
+            room[used : used + last - first] = content[first:last]
+            self._used[segment] = used + last - first
+            mine = offsets[done : done + length + 1]
+            words[done : done + length] = ((mine[:-1] + (used - first)) << LENGTH_BITS) | np.diff(mine)
+        return words
+
+    def mark_nulls(self, row: int, chunk: pa.Array) -> None:
+        if not chunk.null_count and self.validity.end > (row + len(chunk) - 1) >> SEGMENT_BITS and not self.any_null:
+            return
+        valid = np.asarray(chunk.is_valid()) if chunk.null_count else None
+        for segment, offset, done, length in pieces(row, len(chunk)):
+            flags = self.validity.of(segment, lambda: None)
+            if valid is not None:
+                if flags is None:
+                    flags = self.validity.put(segment, np.ones(SEGMENT, np.uint8))
+                    self.any_null = True
+                flags[offset : offset + length] = valid[done : done + length]
+
+    def release(self, segment: int) -> None:
+        self.bytes.release(segment)
+        self.validity.release(segment)
+        self._used = {number: used for number, used in self._used.items() if number >= segment}
+
+    def array(
+        self, rows: Rows, values: pa.Buffer, absent: bool, spans: Spans, run_all: RunAll
+    ) -> pa.Array | pa.ChunkedArray:
+        """The gathered values as an Arrow array; `absent`: some rows are not there."""
+        valid = None
+        if self.any_null or absent:
+            valid = np.empty(len(rows), np.uint8)
+            gather_validity(self.validity.addresses, self.validity.first, rows, valid)
+        if self.is_text:
+            return self._texts(rows, np.frombuffer(values, np.uint64), valid, spans, run_all)
+        content = _bitmap(np.frombuffer(values, np.uint8)) if self.is_boolean else values
+        return pa.Array.from_buffers(self.type, len(rows), [None if valid is None else _bitmap(valid), content])
+
+    def _texts(
+        self, rows: Rows, words: Array, valid: Array | None, spans: Spans, run_all: RunAll
+    ) -> pa.Array | pa.ChunkedArray:
+        places = np.empty(len(rows) + 1, np.int64)
+        text_places(words, places)
+        out = np.frombuffer(_buffer(int(places[-1])), np.uint8)
+        table, first = self.bytes.addresses, self.bytes.first
+        run_all([partial(copy_texts, table, first, rows, words, places, *span, out) for span in spans])
+        cuts = [0]
+        while not self.has_long_offsets and places[-1] - places[cuts[-1]] > LONGEST:
+            cuts.append(int(np.searchsorted(places, places[cuts[-1]] + LONGEST, side="right")) - 1)
+        chunks = []
+        for start, stop in pairwise([*cuts, len(rows)]):
+            offsets = (places[start : stop + 1] - places[start]).astype(np.int64 if self.has_long_offsets else np.int32)
+            validity = None if valid is None else _bitmap(valid[start:stop])
+            content = pa.py_buffer(out[places[start] : places[stop]])
+            chunks.append(pa.Array.from_buffers(self.type, stop - start, [validity, pa.py_buffer(offsets), content]))
+        return chunks[0] if len(chunks) == 1 else pa.chunked_array(chunks, self.type)
+
+
+def _buffer(size: int) -> pa.Buffer:
+    """Bytes for a result, from Arrow's memory pool, which keeps what earlier results have given back; small ones from
+    Python's, which is quicker."""
+    return pa.py_buffer(bytearray(size)) if size <= SMALL_BUFFER else pa.allocate_buffer(size)
+
+
+def _bitmap(flags: Array) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(flags.reshape(-1), bitorder="little"))
+
+
+class Records:
+    """All columns of a known width, row by row. Wide values come first, so that all are aligned."""
+
+    def __init__(self, columns: dict[str, tuple[pa.DataType, int]]) -> None:
+        self.columns: dict[str, Field] = {}
+        offset = 0
+        for name, (type_, width) in sorted(columns.items(), key=lambda column: -column[1][1]):
+            self.columns[name] = Field(type_, width, offset)
+            offset += width
+        self._width = -(-offset // 4) * 4
+        self._offsets = np.array([field.offset for field in self.columns.values()], np.int64)
+        self._widths = np.array([field.width for field in self.columns.values()], np.int64)
+        self._segments = Segments()
+        self._nowhere = pa.py_buffer(bytes(max(self._width, 1)))
+
+    def append(self, row: int, table: pa.Table) -> None:
+        if not self.columns:
+            return
+        columns = [table.column(name) for name in self.columns]
+        if all(column.num_chunks == 1 for column in columns):
+            self._append(row, [column.chunk(0) for column in columns])
+            return
+        for batch in table.select(list(self.columns)).to_batches():
+            if batch.num_rows:
+                self._append(row, batch.columns)
+                row += batch.num_rows
+
+    def _append(self, row: int, chunks: list[pa.Array]) -> None:
+        fields = self.columns.values()
+        values = [field.values(row, chunk) for field, chunk in zip(fields, chunks, strict=True)]
+        sources = np.array([address for address, _ in values], np.int64)
+        for segment, offset, done, length in pieces(row, len(chunks[0])):
+            target = self._segments.address(segment, self._fresh) + offset * self._width
+            here = sources + done * self._widths if done else sources
+            scatter_records(target, self._width, length, here, self._offsets, self._widths)
+        for field, chunk in zip(fields, chunks, strict=True):
+            field.mark_nulls(row, chunk)
+
+    def _fresh(self) -> Array:
+        return self._segments.fresh(SEGMENT * self._width)
+
+    def release(self, segment: int) -> None:
+        self._segments.release(segment)
+        for field in self.columns.values():
+            field.release(segment)
+
+    def take(self, rows: Rows, names: list[str], absent: bool, run_all: RunAll) -> list[pa.Array | pa.ChunkedArray]:
+        """These columns of some rows; `absent`: some of them are not there."""
+        if not names:
+            return []
+        fields = [self.columns[name] for name in names]
+        outs = [_buffer(len(rows) * field.width) for field in fields]
+        columns = np.array(
+            [(field.offset, field.width, out.address) for field, out in zip(fields, outs, strict=True)], np.int64
+        )
+        spans = [(start, min(start + PIECE, len(rows))) for start in range(0, len(rows), PIECE)]
+        table, first = self._segments.addresses, self._segments.first
+        places = table, first, self._width, self._nowhere.address, rows
+        run_all([partial(gather_records, *places, *span, columns) for span in spans])
+        return [field.array(rows, out, absent, spans, run_all) for field, out in zip(fields, outs, strict=True)]
+
+
+def check_lengths(where: str, column: pa.ChunkedArray) -> None:
+    for chunk in column.chunks:
+        data = chunk.buffers()[2]
+        if data is not None and data.size >= 1 << LENGTH_BITS:
+            longest = pa.compute.max(pa.compute.binary_length(chunk)).as_py() or 0
+            if longest >= 1 << LENGTH_BITS:
+                raise DataError(f"{where} holds a text of {longest} bytes; the longest that can be kept has 2**28 - 1")

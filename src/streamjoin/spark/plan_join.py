@@ -1,0 +1,188 @@
+"""From the arguments of `stream_join` to a `JoinSpec`: every check that can be made before there is data."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import Any, get_args
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import to_arrow_type
+
+from ..arguments import choose
+from ..arrow.tables import result_schema
+from ..engine.options import check_options
+from ..errors import ArgumentError, SchemaError
+from ..predicate import Predicate, not_too_deep, plan_for
+from ..predicate.expr import Cast, Column, Constant, Expr, walk
+from ..predicate.keys import RangeKey
+from ..predicate.lower import lower
+from ..predicate.render import render
+from ..side import Side
+from .partitions import spread_workers
+from .range_keys import range_key
+from .session import check_session
+from .spec import JoinSpec, Routing
+from .unpack import LATE
+
+FEW_WORKERS = 4
+"""Up to this number of workers, it costs less to send every tuple to all of them than to find out where to send it."""
+BINARY = "UTF8_BINARY"
+NAMES_OF_UTC = ("UTC", "GMT", "UCT", "ZULU", "Z", "UNIVERSAL", "+00:00", "UTC+0", "GMT+0", "GMT0", "GREENWICH")
+MOST_WORKERS = 32
+"""The number of workers if `partitions` is not given and the session has more shuffle partitions."""
+_TIME_ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
+"""Timestamps travel in UTC in every time zone of the session. Older versions of PySpark do so without being told."""
+
+
+def plan_join(
+    left: Any, right: Any, *, on: Predicate, window: Any, time: Any, lateness: Any, partitions: Any, routing: Any,
+    how: Any, index: Any, aliases: Any, late: Any, cache_dir: str | None,
+) -> JoinSpec:  # fmt: skip
+    """Check the arguments, and plan the join of two DataFrames."""
+    session = _check_frames(left, right)
+    if cache_dir is not None and not isinstance(cache_dir, str):
+        raise ArgumentError(f"cache_dir: {cache_dir!r} is not valid; give a directory's path as a text")
+    schemas: dict[Side, pa.Schema] = {"left": _arrow_schema(left, "left"), "right": _arrow_schema(right, "right")}
+    if how != "inner":
+        raise ArgumentError(f"how: {how!r} is not in this version of the Spark pipeline; it joins how='inner'")
+    if time is None:
+        raise ArgumentError(
+            "time: the Spark pipeline needs a time column, since the rows of a DataFrame have no other order; "
+            'give its name, as in time="ts"'
+        )
+    with not_too_deep():
+        plan = plan_for(on, schemas["left"], schemas["right"], aliases)
+        lowered = lower(plan)
+    _check_collations(plan.predicate, {"left": left, "right": right})
+    _check_time_zone(plan.predicate, str(session.conf.get("spark.sql.session.timeZone")))
+    options = check_options(
+        schemas["left"], schemas["right"], window=window, time=time, lateness=lateness, how=how,
+        algorithm="three-step", index=index, workers=1, order="none", late=late,
+        has_equality=bool(plan.equalities), has_order=lowered.has_order,
+    )  # fmt: skip
+    key = range_key(lowered)
+    streaming = bool(left.isStreaming)
+    shuffle = check_session(session, streaming)
+    workers = spread_workers(_partitions(partitions, shuffle), shuffle)
+    chosen = _routing(routing, bool(plan.equalities), key, len(workers), options.needs_order)
+    spec = JoinSpec(
+        lowered=lowered,
+        schemas=schemas,
+        result=result_schema(schemas["left"], schemas["right"], how),
+        options=options,
+        workers=workers,
+        routing=chosen,
+        bounded=not streaming,
+        range_key=key,
+        on=render(plan.predicate),
+        cache_directory=cache_dir,
+    )
+    _check_names(session, spec.result.names)
+    if LATE in spec.result.names and spec.keeps_late:
+        raise ArgumentError(f"late: the result would have two columns {LATE!r}; rename the stream's own")
+    return spec
+
+
+def _check_frames(left: Any, right: Any) -> Any:
+    """The session of two DataFrames, which must have it in common, and must both be streams or both not."""
+    for name, frame in (("left", left), ("right", right)):
+        if not hasattr(frame, "mapInArrow") or not hasattr(frame, "isStreaming"):
+            raise ArgumentError(f"{name}: {type(frame).__name__} is not a Spark DataFrame")
+    if left.isStreaming != right.isStreaming:
+        stream, table = ("left", "right") if left.isStreaming else ("right", "left")
+        raise ArgumentError(
+            f"{table}: the {stream} DataFrame is a stream and this one is not; read both with spark.readStream, or "
+            "both with spark.read (for a stream against a fixed table, Spark's own join does it)"
+        )
+    if left.sparkSession is not right.sparkSession:
+        raise ArgumentError("right: the two DataFrames belong to different Spark sessions")
+    return left.sparkSession
+
+
+def _arrow_schema(frame: Any, side: Side) -> pa.Schema:
+    fields = []
+    for field in frame.schema:
+        try:
+            fields.append(pa.field(field.name, to_arrow_type(field.dataType, **_TIME_ZONE)))
+        except (PySparkException, TypeError, ValueError) as error:
+            raise SchemaError(
+                f"{side}: column {field.name!r} of type {field.dataType.simpleString()} cannot travel as Arrow; leave "
+                f"it out or cast it ({error})"
+            ) from None
+    names = [field.name for field in fields]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SchemaError(f"{side}: there are several columns {twice[0]!r}; rename or drop all but one")
+    return pa.schema(fields)
+
+
+def _check_names(session: Any, names: list[str]) -> None:
+    """Spark must be able to tell the result's columns apart; usually it ignores upper and lower case."""
+    if str(session.conf.get("spark.sql.caseSensitive")).lower() == "true":
+        return
+    folded = [name.lower() for name in names]
+    for name in names:
+        if folded.count(name.lower()) > 1:
+            alike = " and ".join(repr(other) for other in names if other.lower() == name.lower())
+            raise ArgumentError(f"right: the result would have the columns {alike}, which are one to Spark; rename one")
+
+
+def _check_collations(predicate: Expr, frames: dict[Side, Any]) -> None:
+    """The join compares texts byte by byte. A collation by which Spark would compare them otherwise is refused."""
+    for column in (node for node in walk(predicate) if isinstance(node, Column)):
+        assert column.side is not None
+        collation = getattr(frames[column.side].schema[column.name].dataType, "collation", BINARY)
+        if collation != BINARY:
+            raise SchemaError(
+                f"on: column {column.name!r} of the {column.side} stream has the collation {collation}, which the "
+                f"predicate cannot compare by; before the call, give it the collation {BINARY}"
+            )
+
+
+def _check_time_zone(predicate: Expr, zone: str) -> None:
+    """Timestamps compare alike in every zone. Their dates and texts do not: the join takes those of UTC."""
+    if zone.removeprefix("Etc/").upper() in NAMES_OF_UTC:
+        return
+    for node in walk(predicate):
+        literal = isinstance(node, Constant) and node.type.kind == "timestamp"
+        kinds = {node.type.kind, node.arg.type.kind} if isinstance(node, Cast) else set()
+        if literal or ("timestamp" in kinds and kinds & {"string", "date", "timestamp_ntz"}):
+            raise ArgumentError(
+                "on: the predicate turns timestamps into dates or texts, or the other way round, which is done in UTC, "
+                f"and the session's time zone is {zone}; compute it as a column of the stream, or "
+                'spark.conf.set("spark.sql.session.timeZone", "UTC")'
+            )
+
+
+def _partitions(partitions: Any, shuffle: int) -> int:
+    if partitions is None:
+        return min(shuffle, MOST_WORKERS)
+    if isinstance(partitions, bool) or not hasattr(partitions, "__index__") or int(partitions) < 1:
+        raise ArgumentError(f"partitions: {partitions!r} is not valid; give a number of workers, 1 or more")
+    if int(partitions) > shuffle:
+        raise ArgumentError(
+            f"partitions: {partitions} workers need as many shuffle partitions, and the session has {shuffle}; "
+            f'spark.conf.set("spark.sql.shuffle.partitions", {partitions})'
+        )
+    return int(partitions)
+
+
+def _routing(
+    routing: Any, has_equality: bool, key: tuple[Side, RangeKey] | None, workers: int, needs_order: bool
+) -> str:  # fmt: skip
+    choose("routing", routing, get_args(Routing))
+    if routing == "auto":
+        many = workers > FEW_WORKERS and key is not None and key[1].bounded and not needs_order
+        return "hash" if has_equality else "range" if many else "broadcast"
+    if routing == "hash" and not has_equality:
+        raise ArgumentError(
+            "routing: 'hash' needs an equality between the two streams that every pair must meet, such as l.k = r.k, "
+            "and the predicate has none; use 'auto'" + (", 'range'" if key is not None else "") + " or 'broadcast'"
+        )
+    if routing == "range" and key is None:
+        raise ArgumentError(
+            "routing: 'range' needs a band or a range that every pair must meet, such as l.x BETWEEN r.a AND r.b, over "
+            "numbers that cannot overflow, and the predicate has none; use 'auto' or 'broadcast'"
+        )
+    return str(routing)

@@ -1,0 +1,238 @@
+"""One micro-batch on one worker.
+
+Law: the later of two tuples finds the pair. It probes where the earlier one is stored. Within a micro-batch, right
+tuples find left ones, unless the merged order counts: then it says which is later. One worker stores each tuple; where
+tuples are routed by ranges, several may store it, and one of them answers. So each pair is found exactly once, however
+the tuples are shared out.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ..arrays import Integers, Rows
+from ..flow.front import Arrival, AsFound
+from ..flow.order import MergedOrder
+from ..flow.progress import Progress
+from ..predicate.recheck import Recheck
+from ..predicate.slots import SlotValues
+from ..side import SIDES, Side, other
+from ..store import Batch, PairSink, Probing
+from ..store.hashing import hash_keys
+from .arrivals import Arrivals, arrivals
+from .keyed_state import KeyedState
+from .messages import ChunkMessage, RowRole, from_bytes, to_bytes
+from .range_keys import RangeKeys, own_points
+from .segments import Cache
+from .side_segments import ARRIVED, SideSegments
+from .spec import JoinSpec
+from .worker_state import WorkerState
+
+
+class Step:
+    """`kept` is the worker's state, which the step changes; `found` are the rows that the micro-batch brings."""
+
+    def __init__(self, spec: JoinSpec, number: int, state: KeyedState, cache: Cache, kept: WorkerState) -> None:
+        self._spec, self._number, self._state, self._cache, self._kept = spec, number, state, cache, kept
+        self._progress = Progress(spec.options.lateness)
+        self._progress.furthest = dict(kept.furthest)
+        self._splitters: dict[int, Integers] = {}
+        self._sides: dict[Side, SideSegments] = {}
+        self._decide = Recheck(spec.lowered, lambda side, rows, names: self._sides[side].take(rows, names))
+        self._decide.long_text = kept.long_text
+        self.found: dict[Side, Arrivals] = {}
+
+    def run(self, messages: Sequence[ChunkMessage]) -> Iterator[pa.Table]:
+        spec, kept = self._spec, self._kept
+        for side in SIDES:
+            mine = [message for message in messages if message.side == side]
+            self.found[side] = arrivals(spec, side, mine, self._progress, self._number)
+        for message in messages:
+            latest = kept.furthest[message.side]
+            kept.furthest[message.side] = message.latest if latest is None else max(latest, message.latest)
+        self._progress.furthest = dict(kept.furthest)
+        generation = 0
+        if spec.routing == "range":
+            generation, self._splitters = pickle.loads(messages[0].note or b"")
+        for side in SIDES:
+            self._sides[side] = SideSegments(spec, side, self._state, self._cache, kept.held[side], generation)
+        yield from self._join_in_order() if spec.options.needs_order else self._join_as_found()
+        for stored in self._sides.values():
+            stored.merge_small_segments()
+
+    # -- which tuples take part ------------------------------------------------------------------------------------
+
+    def _join_as_found(self) -> Iterator[pa.Table]:
+        front = AsFound(self._spec.options.windows, self._progress)
+        batches: dict[Side, Batch] = {}
+        for side, arrived in self.found.items():
+            self._sides[side].arrived = arrived.table
+            rows = np.arange(ARRIVED, ARRIVED + len(arrived.times))
+            slots = self._slots(side, arrived.table)
+            live = np.ones(len(rows), np.bool_) if slots.live is None else slots.live
+            step = front.step(side, Arrival(rows, arrived.times, live, slots.columns))
+            batches[side] = step.batches[side]
+        self._expect(batches)
+        for side in SIDES:  # a left tuple finds right ones of earlier batches; a right one also this batch's left ones
+            yield from self._probe(side, batches[side])
+            self._sides[side].store(self._share(side, batches[side], batches[side].coordinate))
+        for side in SIDES:
+            self._sides[side].expire(front.floor(side))
+
+    def _join_in_order(self) -> Iterator[pa.Table]:
+        order = self._kept.order = self._kept.order or MergedOrder(self._spec.options.windows)
+        bound = np.iinfo(np.int64).max if self._spec.bounded else self._progress.watermark
+        ranks: dict[Side, Integers] = {}
+        ready: dict[Side, Integers] = {}
+        for side in SIDES:
+            arrived = self.found[side] = self._with_waiting(side, self.found[side])
+            sequence = np.argsort(arrived.all_times, kind="stable")
+            ranks[side] = np.empty(len(sequence), np.int64)
+            ranks[side][sequence] = np.arange(len(sequence))
+            times = arrived.all_times[sequence]
+            count = 0 if bound is None else len(times) if self._spec.bounded else int(np.searchsorted(times, bound))
+            ready[side] = times[:count]
+            self._wait(side, arrived, ranks[side], times[count:], count)
+        positions, ranges = order.place(ready["left"], ready["right"])
+        batches: dict[Side, Batch] = {}
+        times_of: dict[Side, Integers] = {}
+        for side, arrived in self.found.items():
+            self._sides[side].arrived = arrived.table
+            rank = ranks[side][arrived.position]
+            rows = np.flatnonzero(rank < len(ready[side]))
+            rows = rows[np.argsort(rank[rows], kind="stable")]
+            slots = self._slots(side, arrived.table)
+            if slots.live is not None:
+                rows = rows[slots.live[rows]]
+            at = rank[rows]
+            low, high = ranges[side]
+            columns = [slot[rows] for slot in slots.columns]
+            batches[side] = Batch(rows + ARRIVED, positions[side][at], low[at], high[at], columns)
+            times_of[side] = ready[side][at]
+        self._expect(batches)
+        for side in SIDES:
+            self._sides[side].store(self._share(side, batches[side], times_of[side]))
+        for side in SIDES:
+            yield from self._probe(side, batches[side])
+        for side in SIDES:
+            self._sides[side].expire(order.floor(side, bound))
+
+    def _with_waiting(self, side: Side, new: Arrivals) -> Arrivals:
+        """The tuples that have waited, then the new ones."""
+        body = self._state.get(_waiting(side))
+        if body is None:
+            return new
+        all_times, position, table, role = pickle.loads(body)
+        if role is not None:
+            role = np.concatenate([role, np.empty(0, np.int8) if new.role is None else new.role])
+        return Arrivals(
+            pa.concat_tables([from_bytes(table), new.table]).combine_chunks(),
+            new.times,
+            np.concatenate([all_times, new.all_times]),
+            np.concatenate([position, new.position + len(all_times)]),
+            role,
+            new.late,
+            new.late_rows,
+        )
+
+    def _wait(self, side: Side, arrived: Arrivals, ranks: Integers, times: Integers, ready: int) -> None:
+        """Keep the tuples that are not ready."""
+        if not len(times):
+            self._state.remove(_waiting(side))
+            return
+        rank = ranks[arrived.position]
+        rows = np.flatnonzero(rank >= ready)
+        role = None if arrived.role is None else arrived.role[rows]
+        kept = times, rank[rows] - ready, to_bytes(arrived.table.take(pa.array(rows))), role
+        self._state.put(_waiting(side), pickle.dumps(kept))
+
+    def _slots(self, side: Side, table: pa.Table) -> SlotValues:
+        slots = self._spec.slots(side, table)
+        self._decide.long_text[side] |= slots.long_text
+        return slots
+
+    # -- sharing out and probing -----------------------------------------------------------------------------------
+
+    def _share(self, side: Side, batch: Batch, times: Integers) -> Batch:
+        """The tuples of a batch that this worker stores.
+
+        Where every worker has all tuples, a tuple's values decide which worker stores it, never its position: if Spark
+        computes a part of the batch again for one worker, that worker may see the tuples in another order.
+        """
+        role = self.found[side].role
+        if role is not None:
+            return batch.take(np.flatnonzero(role[batch.row - ARRIVED] != RowRole.PROBING))
+        if self._spec.routing != "broadcast":
+            return batch
+        bits = [slot.view(f"i{slot.itemsize}") if slot.dtype.kind == "f" else slot for slot in batch.slots]
+        owner = (hash_keys([times, *bits]) >> np.uint64(32)) % np.uint64(len(self._spec.workers))
+        return batch.take(np.flatnonzero(owner == self._number))
+
+    def _expect(self, batches: dict[Side, Batch]) -> None:
+        for side, batch in batches.items():
+            for window in self._sides[other(side)].windows.values():
+                window.expect(batch)
+
+    def _probe(self, side: Side, batch: Batch) -> Iterator[pa.Table]:
+        sink = PairSink(self._decide, left_probes=side == "left")
+        for generation, window in self._sides[other(side)].windows.items():
+            for piece in self._answered(side, batch, generation).parts():
+                for _ in window.probe(Probing(piece), sink):
+                    if sink.is_full:
+                        yield from self._tables(side, *sink.take())
+        yield from self._tables(side, *sink.take())
+
+    def _answered(self, side: Side, batch: Batch, generation: int) -> Batch:
+        """The tuples that probe here what was stored under a generation.
+
+        These are all intervals, and the points that the generation's splitters assign to this worker.
+        """
+        spec = self._spec
+        if spec.routing != "range" or len(self._sides[other(side)].windows) == 1 == len(self._splitters):
+            return batch
+        keys = RangeKeys(spec)
+        if side != keys.point:
+            return batch
+        mine = own_points(keys.points(batch.slots), self._splitters, generation, self._number)
+        return batch.take(np.flatnonzero(mine) if mine is not None else np.empty(0, np.int64))
+
+    # -- results ---------------------------------------------------------------------------------------------------
+
+    def _tables(self, probing: Side, left: list[Rows], right: list[Rows]) -> Iterator[pa.Table]:
+        """The columns of found pairs, put together segment by segment of the stored side."""
+        if not left:
+            return
+        rows: dict[Side, Rows] = {"left": np.concatenate(left), "right": np.concatenate(right)}
+        stored = other(probing)
+        for number, chosen in self._sides[stored].by_segment(rows[stored]):
+            of_probing, of_stored = rows[probing][chosen], rows[stored][chosen]
+            size = self._sides[stored].rows_of_a_blob(number, self._sides[probing].arrived)
+            for start in range(0, len(of_stored), size):
+                piece = slice(start, start + size)
+                yield from self._joined(probing, of_probing[piece], number, of_stored[piece])
+
+    def _joined(self, probing: Side, of_probing: Rows, number: int, of_stored: Rows) -> Iterator[pa.Table]:
+        """Some pairs as a table, or as several tables if their texts are too long for one."""
+        stored = other(probing)
+        try:
+            taken = {
+                probing: self._sides[probing].take_arrived(of_probing),
+                stored: self._sides[stored].take_of_segment(number, of_stored),
+            }
+        except pa.ArrowInvalid:
+            if len(of_stored) < 2:
+                raise
+            half = len(of_stored) // 2
+            yield from self._joined(probing, of_probing[:half], number, of_stored[:half])
+            yield from self._joined(probing, of_probing[half:], number, of_stored[half:])
+            return
+        columns = [column for side in SIDES for column in taken[side].columns]
+        yield pa.Table.from_arrays(columns, schema=self._spec.result)
+
+
+def _waiting(side: Side) -> str:
+    return f"waiting-{side}"

@@ -1,0 +1,76 @@
+"""What a worker keeps from one micro-batch to the next, beside the rows of its segments.
+
+These objects lie pickled in the state store, so the names and the order of their fields are part of the state's format
+(`spec.FORMAT`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..errors import StateError
+from ..flow.order import MergedOrder
+from ..side import SIDES, Side
+from . import pickled_state
+from .keyed_state import KeyedState
+
+NAME = "memory"
+"""The name of the worker's state among the values of its `KeyedState`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentEntry:
+    """One segment: its name in the state store, the name of its file, and what it holds.
+
+    It holds the rows [first, first + rows) of its side. None has a coordinate above `highest`. All were stored under
+    one generation of splitters (see `router`).
+    """
+
+    name: str
+    file: str
+    first: int
+    rows: int
+    nbytes: int
+    highest: int
+    generation: int = 0
+
+
+@dataclass(slots=True)
+class SideState:
+    """The segments of one side, oldest first."""
+
+    segments: list[SegmentEntry] = field(default_factory=list)
+    next_row: int = 0
+
+    @property
+    def rows(self) -> int:
+        return sum(entry.rows for entry in self.segments)
+
+
+@dataclass(slots=True)
+class WorkerState:
+    """The join's terms, how far both streams have come, the segments of both sides, and the merged order if needed."""
+
+    terms: dict[str, str]
+    furthest: dict[Side, int | None] = field(default_factory=lambda: dict.fromkeys(SIDES))
+    long_text: dict[Side, bool] = field(default_factory=lambda: dict.fromkeys(SIDES, False))
+    held: dict[Side, SideState] = field(default_factory=lambda: {side: SideState() for side in SIDES})
+    order: MergedOrder | None = None
+
+    @classmethod
+    def load(cls, state: KeyedState, terms: dict[str, str]) -> WorkerState:
+        """The state that the micro-batch before has left; a new one in the first. It must belong to the same join."""
+        body = state.get(NAME)
+        if body is None:
+            return cls(terms)
+        loaded: WorkerState = pickled_state.load(body)
+        for term, value in loaded.terms.items():
+            if terms.get(term) != value:
+                raise StateError(
+                    f"{term}: the checkpoint belongs to a join with {value}, and the query now has {terms.get(term)}; "
+                    "give the same again, or begin with a new checkpoint location"
+                )
+        return loaded
+
+    def save(self, state: KeyedState) -> None:
+        state.put(NAME, pickled_state.dump(self))

@@ -1,0 +1,89 @@
+"""One integer per tuple of a subwindow (its row, its coordinate). No array is kept while they simply count up."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Integers, Places
+from ..compile.cache import compiled
+
+
+class IntegerColumn:
+    """Invariant: either `array` holds the integers, or the one at each place is `first + place`.
+
+    `explicit`: always keep the array, because every probe will read it.
+    """
+
+    def __init__(self, capacity: int, explicit: bool = False) -> None:
+        self._capacity = capacity
+        self._explicit = explicit
+        self._count = 0
+        self.first = 0
+        self.array: Integers | None = None
+        self.lowest = np.iinfo(np.int64).max
+        self.highest = np.iinfo(np.int64).min
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self.array is None else self.array.nbytes
+
+    def append(self, values: Integers) -> None:
+        count = len(values)
+        if not count:
+            return
+        if not self._count:
+            self.first = int(values[0])
+        start, end = self._count, self._count + count
+        lowest, highest, counts_up = _summary(values)
+        follows = int(values[0]) == self.first + start and counts_up
+        if self.array is None and (self._explicit or not follows):
+            array = np.empty(self._capacity, np.int64)
+            array[:start] = np.arange(self.first, self.first + start)
+            self.array = array
+        if self.array is not None:
+            self.array[start:end] = values
+        self._count = end
+        self.lowest, self.highest = min(self.lowest, int(lowest)), max(self.highest, int(highest))
+
+    def slice(self, start: int, stop: int) -> Integers:
+        if self.array is None:
+            return np.arange(self.first + start, self.first + stop)
+        return self.array[start:stop]
+
+    @property
+    def address(self) -> int:
+        """Where the array lies in memory; 0 where they count up."""
+        return 0 if self.array is None else self.array.ctypes.data
+
+    @property
+    def parts(self) -> tuple[int, Integers]:
+        """For compiled code: the first integer, and the array, which is empty where they count up."""
+        return self.first, _NONE if self.array is None else self.array
+
+    def take(self, places: Places) -> Integers:
+        return taken(*self.parts, places)
+
+
+_NONE: Integers = np.empty(0, np.int64)
+
+
+@compiled
+def taken(first, array, places):  # type: ignore[no-untyped-def]
+    """array[places], or first + places where the array is empty."""
+    out = np.empty(len(places), np.int64)
+    counts_up = len(array) == 0
+    for i in range(len(places)):
+        out[i] = first + places[i] if counts_up else array[places[i]]
+    return out
+
+
+@compiled
+def _summary(values):  # type: ignore[no-untyped-def]
+    """The smallest, the largest, and whether each is one more than the one before."""
+    lowest = highest = values[0]
+    counts_up = True
+    for i in range(1, len(values)):
+        counts_up &= values[i] - values[i - 1] == 1
+        lowest = min(lowest, values[i])
+        highest = max(highest, values[i])
+    return lowest, highest, counts_up

@@ -1,0 +1,98 @@
+"""What algorithms have in common that keep each side's tuples in one window which all cores share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from ..side import SIDES, Side, other
+from ..store import Batch, PairSink, SideWindow
+from .protocol import Chores, Pairs, Setting, Unmet
+
+
+class ProbeTask:
+    """A share of a step's probing, which fills a sink."""
+
+    def __init__(self, steps: Iterator[int], sink: PairSink) -> None:
+        self._steps, self._sink = steps, sink
+        self.comparisons = 0
+        self.seconds = 0.0
+        self.done = False
+
+    def run(self) -> Pairs:
+        """Go on until all pairs are found, or as many as the sink keeps at once."""
+        started = time.perf_counter()
+        for compared in self._steps:
+            self.comparisons += compared
+            if self._sink.is_full:
+                break
+        else:
+            self.done = True
+        self.seconds += time.perf_counter() - started
+        return self._sink.take()
+
+
+class SharedWindows:
+    """A base of topologies. A subclass adds `name` and `step`."""
+
+    one_core: ClassVar[bool] = False
+    needs_order: ClassVar[bool] = False
+    finds_late: ClassVar[bool] = False
+    meets_once: ClassVar[bool] = False
+
+    def __init__(self, setting: Setting) -> None:
+        self._windows: Mapping[Side, SideWindow] = {side: setting.make_window(side, "") for side in SIDES}
+        self._decide, self._crew = setting.decide, setting.crew
+        self.comparisons = 0
+
+    def _take_in(self, batches: Mapping[Side, Batch], chores: Chores) -> None:
+        """Insert all batches before any of them probes: each tuple's [low, high) already says whom it may meet."""
+        for chore in chores:
+            chore()
+        for side, batch in batches.items():
+            self._windows[side].insert(batch)
+            self._windows[other(side)].expect(batch)
+
+    def _sink(self, probing: Side) -> PairSink:
+        return PairSink(self._decide, left_probes=probing == "left")
+
+    def _count(self, tasks: list[ProbeTask]) -> None:
+        for task in tasks:
+            self.comparisons += task.comparisons
+            task.comparisons = 0
+
+    def finish(self) -> Iterator[Pairs]:
+        yield from ()
+
+    def unmet(self) -> list[Unmet]:
+        return []
+
+    def expire(self, side: Side, floor: int) -> None:
+        self._windows[side].expire(floor)
+
+    def occupancy(self, side: Side) -> int:
+        return self._windows[side].count
+
+    def first_row(self, side: Side) -> int | None:
+        return self._windows[side].first_row
+
+    def indexes(self) -> dict[Side, dict[str, Any]]:
+        return {side: window.figures() for side, window in self._windows.items()}
+
+    def workers(self) -> list[dict[str, Any]]:
+        """The windows are shared: the first entry has the counts, each has the seconds that its thread was busy."""
+        busy = list(self._crew.busy.values()) or [0.0]
+        return [{"worker": n, "busy_s": s, **(self._shared_figures() if not n else {})} for n, s in enumerate(busy)]
+
+    def _shared_figures(self) -> dict[str, Any]:
+        """Figures of the whole, whoever did the work."""
+        return {
+            "comparisons": self.comparisons,
+            "left_window": self.occupancy("left"),
+            "right_window": self.occupancy("right"),
+            "bytes": sum(window.nbytes for window in self._windows.values()),
+        }
+
+    def close(self) -> None:
+        """There are no threads but the crew's, which belongs to the engine."""

@@ -1,0 +1,201 @@
+"""The directory of compiled kernels: it is shared, not trusted, and may be missing. Each test starts its processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+KERNEL = """
+from streamjoin.compile.cache import LazyKernel, cache_directory
+source = "from numba import njit\\n\\n@njit(cache=True)\\ndef double(x):\\n    return 2 * x\\n"
+print("found", LazyKernel(source, "double")(21), cache_directory(), cache_directory().is_dir())
+"""
+"""Compiles the smallest kernel there is."""
+
+JOIN = """
+import pyarrow as pa, streamjoin as sj
+from streamjoin.compile.cache import cache_directory
+table = pa.table({"k": [1, 2]})
+try:
+    join = sj.WindowJoin(table.schema, table.schema, on="l.k = r.k", window=5)
+except sj.ArgumentError as error:
+    print("refused", str(error).replace(" ", "_"))
+    raise SystemExit(0)
+join.push_left(table)
+join.push_right(table)
+print("found", join.finish().num_rows, cache_directory(), cache_directory().is_dir())
+"""
+
+WHERE = "from streamjoin.compile.cache import cache_directory; print(cache_directory())"
+
+
+def environment(**changes: str | None) -> dict[str, str]:
+    """That of this process with some changes; None removes a variable."""
+    kept = {name: value for name, value in os.environ.items() if name not in changes}
+    kept["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    return kept | {name: value for name, value in changes.items() if value is not None}
+
+
+def start(code: str = KERNEL, **changes: str | None) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=environment(**changes),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def outcome(process: subprocess.Popen[str]) -> list[str]:
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out.split()
+
+
+def run(code: str = KERNEL, **changes: str | None) -> list[str]:
+    return outcome(start(code, **changes))
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache directory in which the kernel has been compiled."""
+    directory = tmp_path_factory.mktemp("kernels")
+    word, result, used, _ = run(STREAMJOIN_CACHE_DIR=str(directory))
+    assert (word, result) == ("found", "42")
+    assert Path(used).parent == directory
+    return directory
+
+
+def contents(directory: Path) -> dict[Path, tuple[int, int]]:
+    files = [path for path in directory.rglob("*") if path.is_file()]
+    return {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in files}
+
+
+def sources(directory: Path) -> list[Path]:
+    found = [path for path in directory.rglob("*.py") if "__pycache__" not in path.parts]
+    assert found
+    return found
+
+
+def test_a_second_process_loads_without_writing(warm: Path) -> None:
+    before = contents(warm)
+    assert any(path.suffix == ".nbc" for path in before)
+    assert run(STREAMJOIN_CACHE_DIR=str(warm))[:2] == ["found", "42"]
+    assert contents(warm) == before
+    assert not [path for path in before if path.suffix == ".tmp"]
+
+
+@pytest.mark.parametrize("harm", ["emptied", "foreign", "replaced", "cut", "bytes"])
+def test_a_harmed_kernel_is_replaced_and_not_run(warm: Path, harm: str, tmp_path: Path) -> None:
+    directory = Path(shutil.copytree(warm, tmp_path / "copy"))
+    originals = {path: path.read_bytes() for path in sources(directory)}
+    foreign = b'print("FOREIGN CODE RAN")\n'
+    for path, original in originals.items():
+        path.write_bytes({
+            "emptied": b"",
+            "foreign": original + foreign,
+            "replaced": foreign,
+            "cut": original[: len(original) // 2],
+            "bytes": b"\xff\xfe\x00" + original,
+        }[harm])  # fmt: skip
+    assert run(STREAMJOIN_CACHE_DIR=str(directory))[:2] == ["found", "42"]
+    assert any(path.read_bytes() == original for path, original in originals.items())
+
+
+NO_HOME = """
+from pathlib import Path
+def home(*args):
+    raise RuntimeError("Could not determine home directory.")
+Path.home = home
+import os.path
+os.path.expanduser = lambda path: path
+"""
+
+
+def is_temporary(directory: str) -> bool:
+    return Path(directory).is_relative_to(tempfile.gettempdir()) and "streamjoin-kernels-" in directory
+
+
+def without_default(**changes: Any) -> dict[str, str | None]:
+    return {"STREAMJOIN_CACHE_DIR": None, "XDG_CACHE_HOME": None, **changes}
+
+
+def test_no_home_at_all() -> None:
+    word, rows, used, is_there = run(NO_HOME + JOIN, **without_default(HOME=""))
+    assert (word, rows, is_there) == ("found", "2", "True")
+    assert is_temporary(used)
+    assert not Path(used).exists()  # it was this process's alone, and went with it
+
+
+@pytest.mark.parametrize("home", ["/dev/null", "a file"])
+def test_a_home_that_cannot_be_written(home: str, tmp_path: Path) -> None:
+    if home == "a file":
+        home = str(tmp_path / "file")
+        Path(home).write_text("")
+    word, result, used, is_there = run(**without_default(HOME=home))
+    assert (word, result, is_there) == ("found", "42", "True")
+    assert is_temporary(used)
+    assert not Path(used).exists()
+
+
+def test_the_default_is_in_the_users_cache_directory(tmp_path: Path) -> None:
+    for changes, base in (
+        ({"HOME": str(tmp_path / "home")}, tmp_path / "home" / ".cache"),
+        ({"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "xdg")}, tmp_path / "xdg"),
+    ):
+        (used,) = run(WHERE, **without_default(**changes))
+        assert Path(used).parent == base / "streamjoin"
+        assert Path(used).stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775])
+def test_a_default_directory_open_to_others_is_not_used(tmp_path: Path, mode: int) -> None:
+    (used,) = run(WHERE, **without_default(HOME=str(tmp_path)))
+    Path(used).chmod(mode)
+    (another,) = run(WHERE, **without_default(HOME=str(tmp_path)))
+    assert is_temporary(another)
+    (chosen,) = run(WHERE, STREAMJOIN_CACHE_DIR=str(tmp_path / ".cache" / "streamjoin"))
+    assert chosen == used
+
+
+def test_a_chosen_directory_that_cannot_be_written_is_refused_at_the_call(tmp_path: Path) -> None:
+    """Below a regular file no one can make a directory, whatever their rights."""
+    (tmp_path / "file").write_text("")
+    word, message = run(JOIN, STREAMJOIN_CACHE_DIR=str(tmp_path / "file" / "x"))
+    assert word == "refused"
+    assert message.startswith("STREAMJOIN_CACHE_DIR:")
+    assert str(tmp_path / "file" / "x") in message
+
+
+def test_several_processes_at_once_on_a_cold_directory(tmp_path: Path) -> None:
+    processes = [start(STREAMJOIN_CACHE_DIR=str(tmp_path / "cold")) for _ in range(4)]
+    for found in [outcome(process) for process in processes]:
+        assert found[:2] == ["found", "42"]
+        assert Path(found[2]).parent == tmp_path / "cold"
+    before = contents(tmp_path / "cold")
+    assert not [path for path in before if path.suffix == ".tmp"]
+    assert run(STREAMJOIN_CACHE_DIR=str(tmp_path / "cold"))[:2] == ["found", "42"]
+    assert contents(tmp_path / "cold") == before
+
+
+def test_a_directory_deleted_while_in_use(tmp_path: Path) -> None:
+    code = """
+import shutil
+import pyarrow as pa, streamjoin as sj
+from streamjoin.compile.cache import cache_directory
+table = pa.table({"k": [1, 2]})
+join = sj.WindowJoin(table.schema, table.schema, on="l.k = r.k", window=5)
+join.push_left(table)
+join.push_right(table)
+shutil.rmtree(cache_directory())
+join.push_left(table)
+print(join.finish().num_rows)
+"""
+    assert run(code, STREAMJOIN_CACHE_DIR=str(tmp_path)) == ["4"]
