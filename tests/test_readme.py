@@ -35,7 +35,7 @@ def marked(page: Path) -> Any:
     return pytest.param(page, id=page.name, marks=pytest.mark.spark if starts_spark else ())
 
 
-@pytest.mark.parametrize("page", map(marked, PAGES))
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES])
 def test_python_blocks_run_in_order(page: Path, tmp_path: Path) -> None:
     program = ""
     for line, block in blocks(page, "python"):  # each at its own line, so that errors point into the page

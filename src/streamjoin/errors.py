@@ -1,6 +1,6 @@
 """Every error that `streamjoin` raises on purpose: one base, a few kinds.
 
-A message names the argument, what was given, and what would do.
+A message names the argument, what was given, and what is valid.
 """
 
 

@@ -92,7 +92,7 @@ def check_options(
     has_equality: bool,
     has_order: bool,
 ) -> Options:
-    """Check everything but the predicate; ArgumentError names the argument and what would do."""
+    """Check everything but the predicate; ArgumentError names the argument and what is valid."""
     windows = parse_window(window)
     columns = time_columns(left, right, time)
     check_windows(windows, columns is not None)

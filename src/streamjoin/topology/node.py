@@ -1,9 +1,9 @@
 """What the papers' parallel joins are made of: nodes that react to messages, and know nothing of what carries them.
 
 A node is a step function: `receive` takes one message, looks at the node's own windows, sends messages and reports
-pairs. The same nodes run on threads over mailboxes (`threads`) and under a simulator that chooses every interleaving
-(`simulate`). What both guarantee, and all that a node may rely on: messages from one node to another arrive in the
-order in which they were sent, each once.
+pairs. The same nodes run on threads over mailboxes (`parallel.threads`) and under a simulator that chooses every
+interleaving (`lab.schedules`). Both guarantee one thing, and a node may rely on nothing else: messages from one node to
+another arrive in the order in which they were sent, each once.
 
 Law: every pair of tuples that can be in each other's windows is *compared* exactly once, somewhere. Whether it *is* in
 the window is decided where it is found, from what the tuples say themselves. So a node may drop an expired tuple late;

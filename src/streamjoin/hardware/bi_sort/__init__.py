@@ -9,6 +9,9 @@ from .shape import BiSortShape
 from .steps import Clear, Insert, Probe
 from .worker import BiSortWorker, Operation
 
+Merger = RunMerger
+"""The name that `RunMerger` had at first; it keeps working."""
+
 __all__ = [
     "BiSortBench",
     "BiSortRun",
@@ -21,6 +24,7 @@ __all__ = [
     "Indexer",
     "Insert",
     "InsertionEngine",
+    "Merger",
     "Operation",
     "Partitioner",
     "Probe",
