@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 PLACES = {
-    "RELEASE_ROWS": "streamjoin.engine.window_join.RELEASE_ROWS",
+    "RELEASE_ROWS": "streamjoin.engine.steps.RELEASE_ROWS",
     "GATE_CAPACITY": "streamjoin.engine.scale_gate.CAPACITY",
     "LARGEST_STEP": "streamjoin.flow.front.LARGEST_STEP",
     "MESSAGES": "streamjoin.parallel.threads.MESSAGES",
     "REPORTS": "streamjoin.parallel.threads.REPORTS",
     "IDLE": "streamjoin.parallel.threads.IDLE",
     "NUMA": "streamjoin.parallel.threads.NUMA",
-    "LONGEST_TEXTS": "streamjoin.payload.payload.LONGEST",
-    "LENGTH_BITS": "streamjoin.payload.payload.LENGTH_BITS",
+    "LONGEST_TEXTS": "streamjoin.payload.records.LONGEST",
+    "LENGTH_BITS": "streamjoin.payload.records.LENGTH_BITS",
     "TAIL": "streamjoin.store.ordered.TAIL",
     "BELATED": "streamjoin.store.ordered.BELATED",
     "SMALLEST_SUBWINDOW": "streamjoin.store.chain.SMALLEST",

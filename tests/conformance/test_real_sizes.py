@@ -304,7 +304,7 @@ def test_rows_released_out_of_their_order(how: str, released: int, monkeypatch: 
 
 @pytest.mark.parametrize("how", ["left", "full", "semi", "anti"])
 def test_rows_that_met_long_ago_are_not_lonely(how: str) -> None:
-    """As first found: rows that had met their partner came out as unmatched once the buffer of flags moved on."""
+    """Rows that have met a partner stay matched when the buffer of flags moves on."""
     sizes = {"left": 2001 + 5001, "full": 2001 + 5001 + 2, "semi": 2001, "anti": 5001}
     streams = Streams(
         [
@@ -325,7 +325,7 @@ def test_rows_that_met_long_ago_are_not_lonely(how: str) -> None:
 @pytest.mark.parametrize("on", PREDICATES)
 @pytest.mark.parametrize("younger", [10, 2000])
 def test_the_newest_subwindow_expires_before_an_older_one(on: str, first: int, younger: int) -> None:
-    """A full subwindow stays while the one after it, of earlier timestamps, goes: there is no room in what is left."""
+    """A full subwindow stays while the next one, whose timestamps are earlier, expires: what is left has no room."""
     streams = Streams(
         [
             push("l", [1000] * first, 1),

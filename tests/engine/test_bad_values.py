@@ -9,9 +9,16 @@ import pytest
 import streamjoin as sj
 from streamjoin import TimeWindow
 
+from .. import interpreted
 from ..streams import refused
 
 SCHEMA = pa.schema({"t": pa.int64(), "k": pa.int64()})
+
+
+@pytest.fixture(autouse=True)
+def without_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is refused never reaches a kernel."""
+    interpreted.install(monkeypatch)
 
 
 @pytest.mark.parametrize("order", ["none", "sorted"])

@@ -47,7 +47,7 @@ def test_a_failure_after_the_batch_was_taken_breaks_the_join(
             join.push_left(rows([50]))
 
         def push_and_poll() -> None:
-            """The push itself fails if it comes so late that it joins what has waited."""
+            """The push itself fails where it runs the steps that waited."""
             join.push_right(rows([50, 51]))
             join.poll()
 

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamjoin as sj
-from streamjoin.engine import scale_gate
 from streamjoin.testing import assert_same_rows
+
+from .. import constants
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("id", pa.int32()), ("name", pa.string()), ("tags", pa.list_(pa.int8()))])
 
@@ -42,7 +43,7 @@ def test_one_sequence(seed: int) -> None:
     rng = random.Random(seed)
     streams = [stream(rng, rng.choice([0, 1, 7, 30]), number) for number in range(rng.choice([1, 2, 5]))]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scale_gate, "CAPACITY", rng.choice([1, 4, 4096]))
+        constants.replace(patch, GATE_CAPACITY=rng.choice([1, 4, 4096]))
         gate = sj.ScaleGate(SCHEMA, len(streams), time="ts")
     found, at = [], [0] * len(streams)
     while any(at[number] is not None for number in range(len(streams))):
@@ -64,7 +65,7 @@ def test_one_sequence(seed: int) -> None:
 
 
 def check_ready(gate: Any, streams: list[pa.Table], at: list[int | None], found: list[pa.Table]) -> None:
-    """Nothing came out that one of the rows to come precedes."""
+    """No row that is still to come is earlier than one that came out."""
     times = [t for table in found for t in table["ts"].to_pylist()]
     for number, place in enumerate(at):
         if times and place is not None:

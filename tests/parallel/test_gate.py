@@ -1,4 +1,4 @@
-"""ScaleGate against a plain merge: what a reader gets is always all that is ready, in the one order there is."""
+"""ScaleGate against a plain merge: a reader always gets all tuples that are ready, in the merged order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ gaps = st.sampled_from([0, 0, 0, 1, 1, 2, 5])
 kinds = st.sampled_from(["add"] * 7 + ["read"] * 6 + ["heartbeat"] * 6 + ["end"])
 """Sources end rarely, or else the rest of the steps would have nothing to do."""
 steps = st.lists(st.tuples(kinds, st.integers(0, 11), st.lists(gaps, min_size=1, max_size=6)), min_size=15, max_size=60)
-"""(what, number of a source or reader, gaps between times); long, since short ones hardly ever have something ready"""
+"""(what, number of a source or reader, gaps between times). Short lists hardly ever make a tuple ready."""
 
 
 class Model:
@@ -49,7 +49,7 @@ class Model:
         return sorted(row for rows in self.added for row in rows)
 
     def is_ready(self, row: Tuple) -> bool:
-        """Whether nothing that another source may add from now on can come before."""
+        """Whether no other source can still add a tuple that comes before this one."""
         others = [j for j in range(len(self.added)) if j != row[1] and not self.ended[j]]
         return all((self.promises[j], j) > row[:2] for j in others)
 
@@ -124,7 +124,7 @@ def test_readers_get_all_that_is_ready_in_the_merged_order(
 def test_the_earliest_tuple_that_may_still_come_is_never_too_late(
     shape: tuple[int, int, int], steps_: list[tuple[str, int, list[int]]], late: int
 ) -> None:
-    """After each read, one source adds what is as early as it may be. What is ready is left to the gate."""
+    """After each read, one source adds the earliest tuple that it may add. The gate decides what is ready."""
     model = Model(*shape)
     late %= shape[0]
     for what, number, gaps_ in steps_:
@@ -246,7 +246,7 @@ def test_what_cannot_be_is_refused() -> None:
 
 @contextmanager
 def interrupted(instant: int, action: Callable[[], object]) -> Iterator[None]:
-    """Before a kernel that runs as plain Python has its access number `instant` to a shared word, something happens.
+    """The action happens before access number `instant` to a shared word, in a kernel that runs as plain Python.
 
     Compiled kernels are left alone if they have been compiled before.
     """
@@ -301,7 +301,7 @@ class Exchange:
 @pytest.mark.parametrize("instant", range(6))
 @pytest.mark.parametrize("who", ["source", "reader"])
 def test_a_thread_may_be_interrupted_before_any_access(who: str, instant: int) -> None:
-    """Real threads hardly ever meet within the few nanoseconds that the order of accesses is about."""
+    """Real threads hardly ever meet within the few nanoseconds in which the order of accesses matters."""
     Exchange(0).finish()
     for seed in range(50):
         exchange = Exchange(seed)

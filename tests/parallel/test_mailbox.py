@@ -92,7 +92,7 @@ def test_mailboxes_pass_messages_in_order(pairs: int, capacity: int) -> None:
 
 @njit(nogil=True)
 def add_often(words, seen, begun, threads):  # type: ignore[no-untyped-def]
-    """Begins when so many threads are there, so that they run at once."""
+    """Waits until all threads have begun, so that they run at once."""
     counter_add(begun, 1)
     while load_acquire(begun, LINE // 2) < threads:
         sched_yield()

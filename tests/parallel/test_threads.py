@@ -13,18 +13,18 @@ import pyarrow as pa
 import pytest
 
 import streamjoin as sj
-from streamjoin.parallel import threads
 from streamjoin.parallel.threads import neighbouring_cores
-from streamjoin.topology import driver
 from streamjoin.topology.node_window import Ledger
+
+from .. import constants
 
 NODES = ("handshake", "low-latency-handshake", "splitjoin", "scalejoin")
 
 
 @pytest.fixture(autouse=True)
 def always_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However little there is to do."""
-    monkeypatch.setattr(driver, "SMALL", -1)
+    """Even where a step is so small that the driver would do it alone."""
+    constants.replace(monkeypatch, SMALL_STEP=-1)
 
 
 def node_threads() -> int:
@@ -33,7 +33,7 @@ def node_threads() -> int:
 
 @pytest.mark.parametrize("algorithm", NODES)
 def test_closing_with_results_on_the_way(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "REPORTS", 2)
+    constants.replace(monkeypatch, REPORTS=2)
     table = pa.table({"k": np.zeros(3000, np.int64)})
     before = threading.active_count()
     join = sj.WindowJoin(
@@ -49,7 +49,7 @@ def test_closing_with_results_on_the_way(algorithm: str, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("algorithm", NODES)
 def test_threads_end_when_a_join_is_forgotten(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even without `close`; and a join that was only quiet goes on."""
-    monkeypatch.setattr(threads, "IDLE", 0.05)
+    constants.replace(monkeypatch, IDLE=0.05)
     table = pa.table({"k": [1, 2, 3]})
     join = sj.WindowJoin(table.schema, table.schema, on="l.k = r.k", window=10, algorithm=algorithm, workers=3)
     join.push_left(table)
@@ -124,7 +124,7 @@ def test_cores_are_laid_out_along_their_neighbours(tmp_path, monkeypatch: pytest
     for node, cpus in enumerate(("0-1", "2,3")):
         (tmp_path / f"node{node}").mkdir()
         (tmp_path / f"node{node}" / "cpulist").write_text(cpus + "\n")
-    monkeypatch.setattr(threads, "NUMA", tmp_path)
+    constants.replace(monkeypatch, NUMA=tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3}, raising=False)
     assert neighbouring_cores(3) == [{0, 1}, {0, 1}, {2, 3}]
     assert neighbouring_cores(8) == [{0, 1}] * 4 + [{2, 3}] * 4

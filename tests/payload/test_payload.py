@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamjoin import DataError
-from streamjoin.payload import records
 from streamjoin.payload.gather import SEGMENT
 from streamjoin.payload.payload import Payload
 from streamjoin.testing import hard_values
+
+from .. import constants
 
 TYPES = [
     pa.int8(), pa.uint16(), pa.int32(), pa.int64(), pa.uint64(), pa.float16(), pa.float32(), pa.float64(), pa.bool_(),
@@ -119,7 +120,7 @@ def test_segments_and_release(sizes: list[int], seed: int) -> None:
 
 
 def test_texts_that_fill_more_than_one_array(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "LONGEST", 10)
+    constants.replace(monkeypatch, LONGEST_TEXTS=10)
     table = pa.table({"s": ["abcd", "", "efghij", None, "klm", "no"]})
     kept = Payload(table.schema, run_all)
     kept.append(table)
@@ -129,7 +130,7 @@ def test_texts_that_fill_more_than_one_array(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_text_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "LENGTH_BITS", 3)
+    constants.replace(monkeypatch, LENGTH_BITS=3)
     kept = Payload(pa.schema({"s": pa.string()}), run_all)
     kept.check(pa.table({"s": ["1234567", None]}), "push_left")
     with pytest.raises(DataError, match="push_left: column 's' holds a text of 8 bytes"):

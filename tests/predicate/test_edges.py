@@ -61,7 +61,7 @@ def all_texts() -> pa.Table:
     ],
 )
 def test_undecided_texts_below_case_and_or(on: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What kernels cannot decide about text must not be taken for false (or true) by what stands above it."""
+    """Where a kernel cannot decide about a text, the conditions above must not take that for false or true."""
     interpreted.install(monkeypatch)
     texts = all_texts()
     assert 0 < judge(on, texts, texts) < texts.num_rows**2
@@ -124,8 +124,9 @@ def test_casts_to_small_decimals_compiled() -> None:
         assert sj.join(table, table, on=on, window=9).num_rows == 0
 
 
-def test_a_band_of_several_bounds_is_not_exact() -> None:
+def test_a_band_of_several_bounds_is_not_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any of the bounds may be NULL, which the band does not see."""
+    interpreted.install(monkeypatch)
     left = pa.table({"x": pa.array([0, None, 0, 3], pa.int64()), "y": pa.array([0, 0, None, 9], pa.int64())})
     right = pa.table({"a": pa.array([0, 4, 5, 6, None, 9], pa.int64())})
     on = "r.a >= l.x AND r.a >= l.y AND r.a <= l.x + 5"
@@ -138,7 +139,8 @@ def test_a_band_of_several_bounds_is_not_exact() -> None:
     assert judge(on, left, right) == 3
 
 
-def test_numbers_of_thousands_of_digits() -> None:
+def test_numbers_of_thousands_of_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    interpreted.install(monkeypatch)
     left = pa.table({"s": ["1" * 5000, "-" + "9" * 5000, "0" * 5000 + "6", "5", "x"], "n": range(5)})
     right = pa.table({"s": ["7"]})
     out = sj.join(left, right, on="CAST(l.s AS int) < CAST(r.s AS int)", window=9)
@@ -149,8 +151,9 @@ def test_numbers_of_thousands_of_digits() -> None:
         assert 3 not in out["n"].to_pylist()
 
 
-def test_numbers_of_thousands_of_digits_among_candidates() -> None:
+def test_numbers_of_thousands_of_digits_among_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the cast is decided pair by pair, after the batch was taken."""
+    interpreted.install(monkeypatch)
     left = pa.table({"s": [str(i % 9 + 1) for i in range(300)] + ["1" * 5000], "n": range(301)})
     right = pa.table({"s": ["1"]})
     with sj.WindowJoin(left.schema, right.schema, on="CAST(concat(l.s, r.s) AS int) > 90", window=2000) as join:

@@ -29,7 +29,7 @@ def test_auto_algorithm_uses_the_workers(workers: int) -> None:
 
 @pytest.mark.parametrize("index", ["bi-sort", "rap-table", "wib-tree"])
 def test_belated_tuples_wait_in_a_small_buffer(index: str) -> None:
-    """A few tuples far behind the others are found by those that are as far behind, whatever subwindow they came to."""
+    """A few tuples far behind the others, in whatever subwindow, are found by tuples that are as far behind."""
     rng = np.random.default_rng(3)
     ts = np.arange(30_000)
     ts[rng.integers(20_000, 30_000, 200)] -= 9_000

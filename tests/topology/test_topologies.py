@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import numpy as np
@@ -11,22 +10,23 @@ import pytest
 
 import streamjoin as sj
 from streamjoin.store import Batch
-from streamjoin.topology import driver
 from streamjoin.topology.node_window import Ledger
+from streamjoin.topology.registry import ALGORITHMS
 
+from .. import constants
+from ..long import LONG
 from ..predicates import BAND
 
 NODES = ("handshake", "low-latency-handshake", "splitjoin", "scalejoin")
 
-ALL = ("three-step", "celljoin", *NODES, "panjoin")
-
-RUNS = 1_000 if "STREAMJOIN_TORTURE" in os.environ else 25
+RUNS = 1_000 if LONG else 12
+"""Twelve have every combination of windows, workers and sizes of steps that there is."""
 
 
 @pytest.fixture(autouse=True)
 def always_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However little there is to do."""
-    monkeypatch.setattr(driver, "SMALL", -1)
+    """Even where a step is so small that the driver would do it alone."""
+    constants.replace(monkeypatch, SMALL_STEP=-1)
 
 
 def stream(rng: np.random.Generator, count: int, domain: int = 50) -> pa.Table:
@@ -57,7 +57,7 @@ def test_many_runs_on_real_threads(algorithm: str, monkeypatch: pytest.MonkeyPat
     rng = np.random.default_rng(5)
     left, right = stream(rng, 500), stream(rng, 400)
     for seed in range(RUNS):
-        monkeypatch.setattr(driver, "SMALL", 1_500 if seed % 3 == 2 else -1)
+        constants.replace(monkeypatch, SMALL_STEP=1_500 if seed % 3 == 2 else -1)
         options = {
             "on": BAND,
             "window": (sj.TimeWindow(40), 30) if seed % 2 else sj.TimeWindow(35),
@@ -76,14 +76,14 @@ def test_sorted_results_are_one_sequence(how: str) -> None:
     left, right = stream(rng, 3000, 400), stream(rng, 2500, 400)
     options = {"on": BAND, "window": (200, sj.TimeWindow(150)), "time": "ts", "order": "sorted", "how": how}
     wanted = sj.join(left, right, algorithm="three-step", index="scan", **options)
-    for number, algorithm in enumerate(ALL):
+    for number, algorithm in enumerate(ALGORITHMS):
         for workers in (1, 3):
             found = joined(left, right, number, algorithm=algorithm, workers=workers, lateness=10_000, **options)
             assert found.equals(wanted), (algorithm, workers)
 
 
 def test_handshake_join_finds_pairs_when_they_meet() -> None:
-    """Two young tuples are far apart: they meet when half a window has followed, and its watermark knows."""
+    """Two young tuples are far apart. They meet when half a window has followed, and no watermark comes before."""
     left, right = pa.table({"ts": [0], "k": [1]}), pa.table({"ts": [0], "k": [1]})
     options = {"on": "l.k = r.k", "window": sj.TimeWindow(1000), "time": "ts", "workers": 4, "order": "punctuated"}
     with sj.WindowJoin(left.schema, right.schema, algorithm="handshake", **options) as join:
