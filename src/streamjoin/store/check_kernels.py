@@ -1,9 +1,10 @@
-"""The kernels of ordered indexes: they test the candidates that were found by key."""
+"""The kernels of ordered indexes: they test the candidates that were found by key, and turn places into rows."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..compile.cache import compiled
 from ..predicate.condition import KERNEL_HEADER, ConditionText
 from ..predicate.lower import Lowered
 from ..side import Side
@@ -79,3 +80,30 @@ def check_runs(
     state[RUN] = number
     return found
 """
+
+
+ITSELF = np.empty(0, np.int32)
+"""Passed as the owners of ranges, it says that the numbers of ranges are the places of probing tuples."""
+
+
+@compiled
+def row_pairs(  # type: ignore[no-untyped-def]
+    out_probe, out_stored, count, owner, probing_rows, first_row, rows,
+    whole_window, low, high, first_coordinate, coordinates,
+):  # fmt: skip
+    """Row numbers of the found pairs whose stored tuple lies in the probing tuple's window."""
+    probing, stored = np.empty(count, np.int64), np.empty(count, np.int64)
+    owned, rows_count_up, counts_up = len(owner) > 0, len(rows) == 0, len(coordinates) == 0
+    kept = 0
+    for c in range(count):
+        i, j = np.int64(out_probe[c]), np.int64(out_stored[c])
+        if owned:
+            i = np.int64(owner[i])
+        probing[kept] = probing_rows[i]
+        stored[kept] = first_row + j if rows_count_up else rows[j]
+        if whole_window:
+            kept += 1
+        else:
+            where = first_coordinate + j if counts_up else coordinates[j]
+            kept += (where >= low[i]) & (where < high[i])
+    return probing[:kept], stored[:kept]

@@ -16,10 +16,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..compile.cache import compiled
 from ..tasks import RunAll
 from .batch import Batch, PairSink, Probing
-from .check_kernels import check_runs_source, check_source
+from .check_kernels import ITSELF, check_runs_source, check_source, row_pairs
 from .index import Index, IndexKind, Opening
 from .key_choice import KeyChooser
 from .keyspace import KeySpace
@@ -277,8 +276,8 @@ class OrderedIndex(Subwindow):
                     *self.stored.tested(self.slots), *self.stored.tested_of_probes(batch),
                     found, owner, out_probe, out_stored,
                 )  # fmt: skip
-                owner = _ITSELF
-            sink.add(*_pairs(
+                owner = ITSELF
+            sink.add(*row_pairs(
                 out_probe, out_stored, found, owner, batch.row, *self.row.parts,
                 whole_window, batch.low, batch.high, *self.coordinate.parts,
             ))  # fmt: skip
@@ -293,28 +292,3 @@ def _stored_only(row: Any, coordinate: Any, slots: list[Any]) -> Batch:
 
 
 _PLACE_MASK = np.uint64((1 << PLACE_BITS) - 1)
-_ITSELF = np.empty(0, np.int32)
-"""Passed as the owners of ranges, it says that the numbers of ranges are the places of probing tuples."""
-
-
-@compiled
-def _pairs(  # type: ignore[no-untyped-def]
-    out_probe, out_stored, count, owner, probing_rows, first_row, rows,
-    whole_window, low, high, first_coordinate, coordinates,
-):  # fmt: skip
-    """Row numbers of the found pairs whose stored tuple lies in the probing tuple's window."""
-    probing, stored = np.empty(count, np.int64), np.empty(count, np.int64)
-    owned, rows_count_up, counts_up = len(owner) > 0, len(rows) == 0, len(coordinates) == 0
-    kept = 0
-    for c in range(count):
-        i, j = np.int64(out_probe[c]), np.int64(out_stored[c])
-        if owned:
-            i = np.int64(owner[i])
-        probing[kept] = probing_rows[i]
-        stored[kept] = first_row + j if rows_count_up else rows[j]
-        if whole_window:
-            kept += 1
-        else:
-            where = first_coordinate + j if counts_up else coordinates[j]
-            kept += (where >= low[i]) & (where < high[i])
-    return probing[:kept], stored[:kept]
