@@ -107,12 +107,14 @@ def scan_source(lowered: Lowered, stored: Side) -> str:
         any_lane = " | ".join(f"({text.lane(quick.condition, n)})" for n in names)
         return f"{setup}                for j in range(size):\n{inner}                    hit |= {any_lane}\n"
 
-    return f"""{KERNEL_HEADER}
+    return f"""{KERNEL_HEADER}from streamjoin.store.words import COMPARED, DONE, NEXT
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def scan({text.parameters("coordinates", "block_low", "block_high", "count", "low")}, high, probes,
          out_probe, out_stored, state):
     found = np.int64(0)
-    unit, compared = state[0], state[1]
+    unit, compared = state[NEXT], state[COMPARED]
     whole = probes // {TILE}
     tiles = whole + probes % {TILE}
     blocks = (count + {BLOCK - 1}) // {BLOCK}
@@ -128,7 +130,7 @@ def scan({text.parameters("coordinates", "block_low", "block_high", "count", "lo
         size = len(coordinate)
         for tile in range(unit % tiles, tiles):
             if found > room:
-                state[0], state[1] = block * tiles + tile, compared
+                state[NEXT], state[COMPARED] = block * tiles + tile, compared
                 return found
             if tile < whole:
                 first, last = tile * {TILE}, tile * {TILE} + {TILE}
@@ -141,6 +143,7 @@ def scan({text.parameters("coordinates", "block_low", "block_high", "count", "lo
             if not near:
                 continue
             compared += (last - first) * size
+            # Does anything in the slice match one of the tile's probes? Not asked where the last slices had many hits.
             hit = False
             if sure == 0:
                 density = 0
@@ -149,7 +152,8 @@ def scan({text.parameters("coordinates", "block_low", "block_high", "count", "lo
                 hit = True
             elif tile < whole:
 {search(TILE)}            else:
-{search(1)}            if hit:
+{search(1)}            # Then compute the exact condition for each probe, and collect the pairs that lie in its window.
+            if hit:
                 before = found
                 for i in range(first, last):
 {text.load("i", "i", 20)}                    for j in range(size):
@@ -160,6 +164,6 @@ def scan({text.parameters("coordinates", "block_low", "block_high", "count", "lo
                     sure = 8
                     density = 2 if (found - before) * 16 > (last - first) * size else 1
         unit = (block + 1) * tiles
-    state[0], state[1] = -1, compared
+    state[NEXT], state[COMPARED] = DONE, compared
     return found
 """

@@ -13,7 +13,7 @@ from ...store.bi_sort import BiSort
 from ...store.rap_table import RapTable
 from ...store.sorting import sort_words
 from ...store.wib_tree import WibTree
-from ...store.words import PLACE_BITS, WordIndex, place_bits_of
+from ...store.words import DONE, NEXT, PLACE_BITS, WordIndex, new_state, place_bits_of
 from ..cpp.bi_sort import CppBiSort
 from .trial import uniform_keys
 
@@ -67,9 +67,9 @@ class Indexed:
 
     def probe(self, low: Array, high: Array) -> int:
         starts, ends = _unpack(sort_words(_pack(low, 0, self._bits), self._bits), high, self._bits)
-        state = np.zeros(4, np.int64)
+        state = new_state()
         found = 0
-        while state[0] >= 0:
+        while state[NEXT] != DONE:
             found += self.index.probe(starts, ends, *self._out, state)
         return found
 
