@@ -128,7 +128,7 @@ ROUTINGS = ("broadcast", "hash", "range")
 DEALT = [("broadcast", 2), ("hash", 5), ("range", 2)]
 
 
-@pytest.mark.parametrize(("routing", "partitions"), product(ROUTINGS, (1, 2, 5)) if TORTURE else DEALT)
+@pytest.mark.parametrize(("routing", "partitions"), list(product(ROUTINGS, (1, 2, 5))) if TORTURE else DEALT)
 def test_streams_and_tables(spark: Any, routing: str, partitions: int, tmp_path: Path, rng: random.Random) -> None:
     """The same rows as streams and as DataFrames that are no streams: these end, so every row is ready."""
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
