@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
@@ -93,7 +94,7 @@ class Broker:
             self._process = subprocess.Popen(
                 [*self._java, "kafka.Kafka", str(properties)], stdout=log, stderr=subprocess.STDOUT
             )
-        self._run("org.apache.kafka.tools.TopicCommand", "--list", *self._address)  # answers when the broker can
+        wait_until_open(port)
         return self
 
     def __exit__(
@@ -125,6 +126,16 @@ class Broker:
             [*self._java, *command], input=text, capture_output=True, text=True, timeout=START_SECONDS, check=True
         )
         return done.stdout
+
+
+def wait_until_open(port: int) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        with socket.socket() as attempt:
+            if attempt.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        assert time.monotonic() < deadline, "the broker does not start"
+        time.sleep(0.1)
 
 
 def free_ports(count: int) -> list[int]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from .broker import Broker, connector_jars
-from .pipeline import TORTURE
+from .pipeline import QUICK, TORTURE
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +26,7 @@ def java() -> None:
 def spark(java: None) -> Iterator[Any]:
     from streamjoin.spark import session
 
-    running = session("local[2]", "tests")
+    running = session("local[2]", "tests", **QUICK)
     yield running
     running.stop()
 

@@ -25,6 +25,8 @@ from streamjoin.testing import START, stream
 from .simulated import dealt
 
 TORTURE = os.environ.get("STREAMJOIN_TORTURE") == "1"
+QUICK = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Settings of sessions: no query here has enough rows to be worth compiling."""
 DISORDER = 200_000
 JOINS: dict[str, dict[str, Any]] = {
     "keys": dict(on="l.k = r.k", window=("1 second", "3 seconds")),
@@ -104,7 +106,7 @@ def main(directory: str, join: str, routing: str, master: str = "local[2]", conf
     from streamjoin.spark import session
 
     place = Path(directory)
-    spark = session(master, **{"spark.sql.shuffle.partitions": 2, **(conf or {})})
+    spark = session(master, **{"spark.sql.shuffle.partitions": 2, **QUICK, **(conf or {})})
     start(spark, place, join, routing).awaitTermination()
     pq.write_table(result(spark, place), place / "result.parquet")
     spark.stop()

@@ -128,7 +128,7 @@ ROUTINGS = ("broadcast", "hash", "range")
 DEALT = [("broadcast", 2), ("hash", 5), ("range", 2)]
 
 
-@pytest.mark.parametrize(("routing", "partitions"), product(ROUTINGS, (1, 2, 5)) if TORTURE else DEALT)
+@pytest.mark.parametrize(("routing", "partitions"), list(product(ROUTINGS, (1, 2, 5))) if TORTURE else DEALT)
 def test_streams_and_tables(spark: Any, routing: str, partitions: int, tmp_path: Path, rng: random.Random) -> None:
     """The same rows as streams and as DataFrames that are no streams: these end, so every row is ready."""
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
@@ -213,7 +213,7 @@ def test_late_rows(spark: Any, routing: str, tmp_path: Path, rng: random.Random)
 @pytest.mark.parametrize("window", [sj.TimeWindow(100), 40] if TORTURE else [40], ids=str)
 def test_state_stays_flat(spark: Any, window: Any, tmp_path: Path, rng: random.Random) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", 1)
-    batches, rows = 32 if TORTURE else 8, 20
+    batches, rows = 32 if TORTURE else 12, 20
     times = [
         pa.table({"ts": np.arange(n * rows, (n + 1) * rows) * 3, "k": np.arange(rows) % 7}) for n in range(batches)
     ]

@@ -140,7 +140,7 @@ def runs(*short: tuple[str, str]) -> Any:
     return pytest.mark.parametrize(("join", "routing"), ROUTINGS if TORTURE else short)
 
 
-@runs(("last rows", "broadcast"))
+@runs(("last rows", "range"))
 def test_workers_and_driver_killed_and_files_lost(
     join: str, routing: str, tmp_path: Path, rng: random.Random, spark: Any
 ) -> None:
@@ -189,6 +189,7 @@ def delete_files(directory: Path, query: Any, rng: random.Random) -> None:
 
 
 @pytest.mark.usefixtures("java")
+@pytest.mark.skipif(not TORTURE, reason="the long version kills executors")
 @runs(("bands", "range"))
 def test_executor_killed(join: str, routing: str, tmp_path: Path, rng: random.Random) -> None:
     """Spark's own master and two workers within the driver, with executors of their own, which are started again."""
