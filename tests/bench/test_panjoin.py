@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,9 @@ from streamjoin.bench.peers.numpy_peer import NumPy
 from streamjoin.bench.workloads import Streams
 from streamjoin.cli import main
 
+from ..long import LONG
+
 pytestmark = pytest.mark.bench
-TORTURE = os.environ.get("STREAMJOIN_TORTURE") == "1"
 ALL_INDEXES = ("auto", "bi-sort", "rap-table", "wib-tree", "hash")
 
 
@@ -34,7 +34,7 @@ def quick_panjoin(*more: str) -> int:
     return main(["bench", "panjoin", "--quick", "--windows", "3K", "--batch", "500", "--rounds", "3", *more])
 
 
-@pytest.mark.parametrize("indexes", [ALL_INDEXES] if TORTURE else [("auto", "hash")])
+@pytest.mark.parametrize("indexes", [ALL_INDEXES] if LONG else [("auto", "hash")])
 def test_panjoin(
     indexes: tuple[str, ...],
     tmp_path: Path,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,12 +31,12 @@ from streamjoin.hardware.bi_sort.steps import Checked, Step
 from streamjoin.hardware.compiled import compiler
 from streamjoin.hardware.tools import netlist, run_tool
 
+from ..long import LONG
 from .bi_sort_checks import KINDS, Finding, check, draw, scenario
 from .bi_sort_mutants import MUTANTS, Mutant
 
 pytestmark = pytest.mark.hardware
 
-TORTURE = os.environ.get("STREAMJOIN_TORTURE") == "1"
 SMALL = BiSortShape(subwindow=64, partitions=8, batch=12, mergers=2, probers=2, key_width=16, value_width=8, buffer=8)
 
 
@@ -62,7 +61,7 @@ def test_main_array_and_intervals_for_every_kind_of_keys() -> None:
     assert [len(keys) for keys, _ in run.subwindows] == [22] * len(KINDS) + [0]
 
 
-@pytest.mark.parametrize(("mergers", "probers"), [(2, 3), (3, 2), *([(8, 8)] if TORTURE else [(8, 1), (1, 8)])])
+@pytest.mark.parametrize(("mergers", "probers"), [(2, 3), (3, 2), *([(8, 8)] if LONG else [(8, 1), (1, 8)])])
 def test_any_number_of_units(mergers: int, probers: int) -> None:
     shape = small(mergers=mergers, probers=probers)
     check(scenario("duplicates", 2, shape, 2), shape, stalls=4)
@@ -109,7 +108,7 @@ def test_bands_that_reach_beyond_the_keys() -> None:
     check([Insert(keys), *(Probe(keys, below, above) for below, above in bands)], shape)
 
 
-@pytest.mark.parametrize("seed", range(200 if TORTURE else 1))
+@pytest.mark.parametrize("seed", range(200 if LONG else 1))
 def test_random_workers(seed: int) -> None:
     chance = random.Random(seed)
     size, partitions = chance.choice([1, 2, 4, 8]), chance.choice([1, 3, 5, 8])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from streamjoin.hardware.model import cycles_without_stalls
 from streamjoin.hardware.simulate import run
 from streamjoin.hardware.verilog import design_of
 
+from ..long import LONG
 from .bench import check, streams
 
 pytestmark = pytest.mark.hardware
@@ -29,7 +29,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "block RAM": {"ram": True},
     "banked block RAM, full rate, per core": {"ram": True, "lanes": 2, "merger": "full-rate", "scope": "core"},
 }
-TORTURE = os.environ.get("STREAMJOIN_TORTURE") == "1"
 SEGMENTS = {"block RAM": 4, "banked block RAM, full rate, per core": 8}
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
 
@@ -43,7 +42,7 @@ def design(variant: str, cores: int) -> dict[str, Any]:
     return {"cores": cores, "segment": SEGMENTS.get(variant, 2), **VARIANTS[variant]}
 
 
-@pytest.mark.parametrize("cores", [1, 2, 3, 4, 8] if TORTURE else [1, 3, 4])
+@pytest.mark.parametrize("cores", [1, 2, 3, 4, 8] if LONG else [1, 3, 4])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_result_is_the_oracles(variant: str, cores: int) -> None:
     for seed, match in enumerate((0.3, 1.0) if cores < 8 else (0.5,)):
@@ -74,8 +73,8 @@ def test_without_time_the_left_stream_comes_first() -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("cores", [16, 64] if TORTURE else [16])
-@pytest.mark.parametrize("variant", VARIANTS if TORTURE else ["paper"])
+@pytest.mark.parametrize("cores", [16, 64] if LONG else [16])
+@pytest.mark.parametrize("variant", VARIANTS if LONG else ["paper"])
 def test_many_cores(variant: str, cores: int) -> None:
     """On the compiled simulator, one build for the whole range of match rates."""
     arguments = {"simulator": "compiled", **design(variant, cores)}
@@ -84,12 +83,12 @@ def test_many_cores(variant: str, cores: int) -> None:
         report = check(left, right, **arguments)
         assert report.simulator == "compiled"
     check(*streams((70, 50), 0.6, 9), stall=0.7, gap=0.3, **arguments)
-    if TORTURE:
+    if LONG:
         check(*streams((70, 50), 0.6, 9), stall=0.7, admission="discard", **arguments)
 
 
 @needs_compiler
-@pytest.mark.parametrize("variant", VARIANTS if TORTURE else ["banked block RAM, full rate, per core"])
+@pytest.mark.parametrize("variant", VARIANTS if LONG else ["banked block RAM, full rate, per core"])
 def test_both_simulators_take_the_same_clocks(variant: str) -> None:
     left, right = streams((20, 20), 0.5, 4)
     reports = [
@@ -111,7 +110,7 @@ def test_an_unstalled_run_takes_the_models_clocks(variant: str, cores: int) -> N
         assert report.stalls == 0
 
 
-@pytest.mark.parametrize(("cores", "clocks"), [(1, 100), *([(2, 50), (5, 20)] if TORTURE else []), (10, 10)])
+@pytest.mark.parametrize(("cores", "clocks"), [(1, 100), *([(2, 50), (5, 20)] if LONG else []), (10, 10)])
 def test_a_tuple_takes_a_clock_per_stored_tuple_of_a_core(cores: int, clocks: int) -> None:
     """Table 1 of the handshake join paper: at 500,000 tuples/s, 50 MHz for one core and a window of 100, 5 MHz for ten
     cores: 100 and 10 clocks per tuple, so no state may cost a clock of its own."""

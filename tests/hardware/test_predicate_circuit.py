@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from typing import Any
 
@@ -22,6 +21,7 @@ from streamjoin.side import Side
 from streamjoin.testing import hard_values
 
 from ..conformance.predicates import FAMILIES, Writer, values
+from ..long import LONG
 
 pytestmark = pytest.mark.hardware
 
@@ -125,7 +125,7 @@ def test_hard_values(on: Any) -> None:
 def test_random_predicates(family: str) -> None:
     """Those that the circuit cannot compute are refused with the reason; enough of them can be computed."""
     computed = 0
-    for seed in range(400 if os.environ.get("STREAMJOIN_TORTURE") else 16):
+    for seed in range(400 if LONG else 16):
         rng = random.Random(f"{family}{seed}")
         names = rng.sample(sorted(FAMILIES[family]), 3)
         types = {name: FAMILIES[family][name] for name in names}

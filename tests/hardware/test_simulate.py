@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any
 
@@ -14,8 +13,9 @@ from streamjoin import ArgumentError, DataError, PredicateError, SchemaError
 from streamjoin.hardware import simulate, verilog
 from streamjoin.testing import stream
 
+from ..long import LONG
+
 pytestmark = pytest.mark.hardware
-TORTURE = os.environ.get("STREAMJOIN_TORTURE") == "1"
 
 LEFT = stream(30, columns={"k": "int32", "v": "int16", "note": "string"}, seed=1, ties=0.3, nulls=0.2, domain=6)
 RIGHT = stream(40, columns={"k": "int64", "w": "int8"}, seed=2, ties=0.3, nulls=0.2, domain=6)
@@ -31,7 +31,7 @@ PREDICATES: dict[str, Any] = {
     "band": "l.k BETWEEN r.k - 1 AND r.k + 1 AND l.v > 2",
     "nulls": "abs(l.v - r.w) <= 2 OR l.k IS NULL",
 }
-if TORTURE:  # each takes the engine seconds to compile
+if LONG:  # each takes the engine seconds to compile
     PREDICATES |= {
         "expression": sj.col("l.k") + sj.col("r.w") > 7,
         "function": lambda l, r: l.k * 2 < r.k + r.w,

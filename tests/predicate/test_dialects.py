@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -31,6 +30,8 @@ from streamjoin.predicate.types import from_arrow
 from streamjoin.predicate.vector import Frame, Program, read_numbers
 from streamjoin.side import SIDES, Side, other
 from streamjoin.store.scan_kernel import scan_source
+
+from ..long import LONG
 
 NAN, INF = math.nan, math.inf
 DAY = 86_400_000_000
@@ -340,7 +341,7 @@ SCANNED: list[Any] = [  # one for each form of the loop that looks for hits
     "l.i BETWEEN r.si AND r.bi AND l.ts BETWEEN r.ts - INTERVAL 1 SECOND AND r.ts + INTERVAL 1 DAY",
     "l.s <= r.s AND NOT (l.s = r.s AND l.i <=> r.i)",
 ]
-if "STREAMJOIN_TORTURE" in os.environ:
+if LONG:
     SCANNED += PREDICATES
 
 
