@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from .errors import SchemaError as SchemaError
     from .errors import StateError as StateError
     from .errors import StreamJoinError as StreamJoinError
-    from .predicate.columns import col as col
-    from .predicate.columns import lit as lit
-    from .predicate.columns import when as when
+    from .predicate.reading.columns import col as col
+    from .predicate.reading.columns import lit as lit
+    from .predicate.reading.columns import when as when
     from .window import CountWindow as CountWindow
     from .window import TimeWindow as TimeWindow
 
 _HOME = {
     "WindowJoin": "engine", "join": "engine", "explain": "engine",
-    "col": "predicate.columns", "lit": "predicate.columns", "when": "predicate.columns",
+    "col": "predicate.reading.columns", "lit": "predicate.reading.columns", "when": "predicate.reading.columns",
     "TimeWindow": "window", "CountWindow": "window", "ScaleGate": "engine",
     "ArgumentError": "errors", "BackPressure": "errors", "DataError": "errors",
     "PredicateError": "errors", "SchemaError": "errors", "StateError": "errors", "StreamJoinError": "errors",

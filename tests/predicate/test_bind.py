@@ -9,7 +9,7 @@ import pytest
 from streamjoin.errors import PredicateError
 from streamjoin.predicate.bind import MAX_DEPTH, bind
 from streamjoin.predicate.expr import FALSE, TRUE, UNKNOWN, Call, Cast, Column, Constant, Expr, children, walk
-from streamjoin.predicate.sql import parse_sql
+from streamjoin.predicate.reading.sql import parse_sql
 from streamjoin.predicate.types import (
     BIGINT,
     BOOLEAN,

@@ -15,7 +15,7 @@ import pytest
 from streamjoin.predicate import values as v
 from streamjoin.predicate.bind import Binder
 from streamjoin.predicate.expr import Constant
-from streamjoin.predicate.sql import parse_sql
+from streamjoin.predicate.reading.sql import parse_sql
 from streamjoin.predicate.types import Type
 
 SPARK: dict[str, list[tuple[str, str, str]]] = {

@@ -21,7 +21,7 @@ from .gather import (
     gather_validity,
     scatter_records,
     text_places,
-)  # fmt: skip
+)
 from .segments import Segments, pieces
 
 Spans = list[tuple[int, int]]

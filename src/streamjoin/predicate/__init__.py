@@ -11,10 +11,10 @@ import pyarrow as pa
 from ..errors import ArgumentError, PredicateError
 from .analyse import make_plan
 from .bind import bind
-from .columns import ColumnExpr, col, lit, when
 from .expr import Expr
-from .functions import parse_function
 from .plan import Plan
+from .reading.columns import ColumnExpr, col, lit, when
+from .reading.functions import parse_function
 from .types import from_arrow
 
 __all__ = ["ColumnExpr", "Plan", "col", "lit", "parse", "plan_for", "when"]
@@ -27,7 +27,7 @@ def parse(on: Any) -> Expr:
     if isinstance(on, str):
         if not on.isascii() and any("\ud800" <= char <= "\udfff" for char in on):
             raise PredicateError("on: the SQL text holds half a character (a lone surrogate); give valid text")
-        from .sql import parse_sql  # not above: sqlglot takes long to import
+        from .reading.sql import parse_sql
 
         return parse_sql(on)
     if isinstance(on, ColumnExpr):

@@ -13,13 +13,13 @@ import inspect
 import types
 from typing import Any
 
-from ..errors import PredicateError
-from .expr import Expr
+from ...errors import PredicateError
+from ..expr import Expr
+from ..render import shown
 from .forms import repeatable
 from .python_expressions import ExpressionReader, choice
 from .python_names import Known, Row, Value
 from .python_source import INSTEAD
-from .render import shown
 
 MAX_INLINED = 10
 MAX_TERMS = 10_000

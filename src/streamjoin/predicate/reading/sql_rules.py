@@ -13,13 +13,13 @@ from typing import Any
 
 from sqlglot import exp
 
-from ..errors import PredicateError
-from .expr import FALSE, FLOAT_FUNCTIONS, TRUE, Call, Cast, Column, Constant, Expr, conjunction, disjunction
+from ...errors import PredicateError
+from ..expr import FALSE, FLOAT_FUNCTIONS, TRUE, Call, Cast, Column, Constant, Expr, conjunction, disjunction
+from ..literals import decimal_constant
+from ..render import shown
+from ..types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, from_name
 from .forms import MISSING, between, is_truth, membership, negative, repeatable, same
-from .literals import decimal_constant
-from .render import shown
 from .sql_literals import moment, number, span, suffixed, sum_of_units
-from .types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, from_name
 
 Node = Any
 """A node of sqlglot's tree; its base class goes by different names in different versions."""

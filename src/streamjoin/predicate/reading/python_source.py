@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
 
-from ..errors import PredicateError
+from ...errors import PredicateError
 
 INSTEAD = "give the predicate as SQL text or with col() instead"
 _FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)

@@ -10,10 +10,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any, NoReturn
 
-from ..errors import PredicateError
-from .expr import Call, Cast, Column, Constant, Expr, conjunction, disjunction
+from ...errors import PredicateError
+from ..expr import Call, Cast, Column, Constant, Expr, conjunction, disjunction
+from ..literals import constant
+from ..render import shown
+from ..types import STRING
 from .forms import elements, is_truth, membership, negative
-from .literals import constant
 from .python_names import (
     BINARY,
     CALLABLE,
@@ -31,8 +33,6 @@ from .python_names import (
     power,
 )
 from .python_source import INSTEAD, locate
-from .render import shown
-from .types import STRING
 
 MAX_STEPS = 10_000
 MAX_ITEMS = 100_000

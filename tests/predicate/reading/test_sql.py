@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamjoin.errors import PredicateError
 from streamjoin.predicate.expr import FALSE, OPERATORS, TRUE, UNKNOWN, Call, Cast, Column, Constant, walk
-from streamjoin.predicate.sql import parse_sql
+from streamjoin.predicate.reading.sql import parse_sql
 from streamjoin.predicate.types import (
     BIGINT,
     BOOLEAN,

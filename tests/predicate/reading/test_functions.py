@@ -12,10 +12,10 @@ from decimal import Decimal
 import pytest
 
 from streamjoin.errors import PredicateError
-from streamjoin.predicate.columns import col, when
 from streamjoin.predicate.expr import FALSE, TRUE, UNKNOWN, Call, Cast, Column, Constant, Expr
-from streamjoin.predicate.functions import parse_function
-from streamjoin.predicate.sql import parse_sql
+from streamjoin.predicate.reading.columns import col, when
+from streamjoin.predicate.reading.functions import parse_function
+from streamjoin.predicate.reading.sql import parse_sql
 from streamjoin.predicate.types import BIGINT, BOOLEAN, DOUBLE, INT, INTERVAL, NULL, STRING, Type
 
 X, Y, S = Column("x", "l", "left"), Column("y", "r", "right"), Column("s", "l", "left")

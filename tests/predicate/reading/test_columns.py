@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.errors import PredicateError
-from streamjoin.predicate.columns import ColumnExpr, col, lit, when
 from streamjoin.predicate.expr import FALSE, TRUE, UNKNOWN, Call, Cast, Column, Constant
-from streamjoin.predicate.sql import parse_sql
+from streamjoin.predicate.reading.columns import ColumnExpr, col, lit, when
+from streamjoin.predicate.reading.sql import parse_sql
 from streamjoin.predicate.types import (
     BIGINT,
     BOOLEAN,

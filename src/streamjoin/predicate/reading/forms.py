@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-from ..errors import PredicateError
-from .expr import FALSE, UNKNOWN, Call, Constant, Expr, conjunction, disjunction, walk
-from .types import NULL
+from ...errors import PredicateError
+from ..expr import FALSE, UNKNOWN, Call, Constant, Expr, conjunction, disjunction, walk
+from ..types import NULL
 
 MAX_REPEATED = 1000
 """The most nodes of an operand that is written twice. With more, nested forms would grow without bounds."""

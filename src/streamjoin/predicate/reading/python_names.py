@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from ..side import Side
-from .expr import Expr
-from .render import shown
-from .types import BIGINT, BOOLEAN, DOUBLE, STRING, Type
+from ...side import Side
+from ..expr import Expr
+from ..render import shown
+from ..types import BIGINT, BOOLEAN, DOUBLE, STRING, Type
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from ..errors import PredicateError
-from .expr import Expr
-from .render import shown
+from ...errors import PredicateError
+from ..expr import Expr
+from ..render import shown
 from .sql_rules import EXAMPLE, Node, convert
 
 MAX_CHARACTERS = 1_000_000

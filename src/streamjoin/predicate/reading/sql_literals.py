@@ -8,11 +8,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..errors import PredicateError
-from .expr import Constant
-from .literals import constant, decimal_constant, integer, parse_date, parse_timestamp
-from .render import shown
-from .types import DATE, DOUBLE, FLOAT, Type
+from ...errors import PredicateError
+from ..expr import Constant
+from ..literals import constant, decimal_constant, integer, parse_date, parse_timestamp
+from ..render import shown
+from ..types import DATE, DOUBLE, FLOAT, Type
 
 _SECOND = 1_000_000_000
 _UNITS = {  # in nanoseconds

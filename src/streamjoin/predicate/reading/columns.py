@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from ..errors import PredicateError
-from .expr import Call, Cast, Column, Expr, conjunction, disjunction
+from ...errors import PredicateError
+from ..expr import Call, Cast, Column, Expr, conjunction, disjunction
+from ..literals import constant
+from ..render import render, shown
+from ..types import BIGINT, BOOLEAN, DATE, DOUBLE, NULL, STRING, TIMESTAMP_NTZ, Type, from_arrow, from_name
 from .forms import MISSING, between, elements, membership, negative, same
-from .literals import constant
-from .render import render, shown
-from .types import BIGINT, BOOLEAN, DATE, DOUBLE, NULL, STRING, TIMESTAMP_NTZ, Type, from_arrow, from_name
 
 _PYTHON_TYPES: dict[Any, Type] = {
     bool: BOOLEAN, int: BIGINT, float: DOUBLE, str: STRING, dt.date: DATE, dt.datetime: TIMESTAMP_NTZ,
