@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from ..long import LONG
 from .broker import Broker, connector_jars
-from .pipeline import QUICK, TORTURE
+from .pipeline import QUICK
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +35,7 @@ def spark(java: None) -> Iterator[Any]:
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> random.Random:
     """The same choices every time; other ones under STREAMJOIN_TORTURE=1, which STREAMJOIN_SEED repeats."""
-    seed = int(os.environ.get("STREAMJOIN_SEED", random.randrange(2**32) if TORTURE else 1))
+    seed = int(os.environ.get("STREAMJOIN_SEED", random.randrange(2**32) if LONG else 1))
     print(f"STREAMJOIN_SEED={seed}")
     return random.Random(f"{seed} {request.node.name}")
 

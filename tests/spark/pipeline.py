@@ -24,7 +24,6 @@ from streamjoin.testing import START, stream
 
 from .simulated import dealt
 
-TORTURE = os.environ.get("STREAMJOIN_TORTURE") == "1"
 QUICK = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """Settings of sessions: no query here has enough rows to be worth compiling."""
 DISORDER = 200_000

@@ -21,7 +21,8 @@ from streamjoin.spark import stream_join
 from streamjoin.testing import assert_same_rows
 
 from ..conformance.predicates import Writer, values
-from .pipeline import TORTURE, read, write_files
+from ..long import LONG
+from .pipeline import read, write_files
 from .simulated import cut, dealt
 
 pytestmark = pytest.mark.spark
@@ -123,19 +124,19 @@ def check(found: pa.Table, want: pa.Table, context: Any) -> None:
     assert_same_rows(found.cast(want.schema), want, context=context)
 
 
-MOST_BATCHES = 4 if TORTURE else 3
+MOST_BATCHES = 4 if LONG else 3
 ROUTINGS = ("broadcast", "hash", "range")
 DEALT = [("broadcast", 2), ("hash", 5), ("range", 2)]
 
 
-@pytest.mark.parametrize(("routing", "partitions"), list(product(ROUTINGS, (1, 2, 5))) if TORTURE else DEALT)
+@pytest.mark.parametrize(("routing", "partitions"), list(product(ROUTINGS, (1, 2, 5))) if LONG else DEALT)
 def test_streams_and_tables(spark: Any, routing: str, partitions: int, tmp_path: Path, rng: random.Random) -> None:
     """The same rows as streams and as DataFrames that are no streams: these end, so every row is ready."""
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
-    for number in range(10 if TORTURE else 1):
+    for number in range(10 if LONG else 1):
         disorder, batches, files = (
             rng.choice([0, 5, 40]),
-            rng.choice([1, 2, 3] if TORTURE else [1, 2]),
+            rng.choice([1, 2, 3] if LONG else [1, 2]),
             rng.choice([1, 2, 3]),
         )
         on, window, tables, want = random_join(rng, routing, disorder)
@@ -154,7 +155,7 @@ def test_streams_and_tables(spark: Any, routing: str, partitions: int, tmp_path:
 
 @pytest.mark.parametrize(
     "keys",
-    [[key] for key in TYPES] if TORTURE else [["text", "day"], ["cents", "flag"], ["at", "tiny"], ["double", "huge"]],
+    [[key] for key in TYPES] if LONG else [["text", "day"], ["cents", "flag"], ["at", "tiny"], ["double", "huge"]],
 )
 def test_keys_of_all_types(spark: Any, keys: list[str], tmp_path: Path, rng: random.Random) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", 2)
@@ -181,7 +182,7 @@ def test_times_of_all_types(spark: Any, type_: pa.DataType, tmp_path: Path, rng:
     check(found, sj.join(*tables, **arguments), type_)
 
 
-@pytest.mark.parametrize("routing", ROUTINGS if TORTURE else ["range"])
+@pytest.mark.parametrize("routing", ROUTINGS if LONG else ["range"])
 def test_late_rows(spark: Any, routing: str, tmp_path: Path, rng: random.Random) -> None:
     """They are counted and, on request, kept; all others are joined."""
     spark.conf.set("spark.sql.shuffle.partitions", 2)
@@ -210,10 +211,10 @@ def test_late_rows(spark: Any, routing: str, tmp_path: Path, rng: random.Random)
     assert sum(step["out"] for step in figures) == want.num_rows
 
 
-@pytest.mark.parametrize("window", [sj.TimeWindow(100), 40] if TORTURE else [40], ids=str)
+@pytest.mark.parametrize("window", [sj.TimeWindow(100), 40] if LONG else [40], ids=str)
 def test_state_stays_flat(spark: Any, window: Any, tmp_path: Path, rng: random.Random) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", 1)
-    batches, rows = 32 if TORTURE else 12, 20
+    batches, rows = 32 if LONG else 12, 20
     times = [
         pa.table({"ts": np.arange(n * rows, (n + 1) * rows) * 3, "k": np.arange(rows) % 7}) for n in range(batches)
     ]

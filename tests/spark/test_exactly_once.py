@@ -24,11 +24,12 @@ from pyspark.errors import StreamingQueryException
 
 from streamjoin.testing import assert_same_rows
 
-from .pipeline import ROUTINGS, TORTURE, expected, result, start, write_input
+from ..long import LONG
+from .pipeline import ROUTINGS, expected, result, start, write_input
 
 pytestmark = pytest.mark.spark
 REPOSITORY = Path(__file__).parents[2]
-KILLS = 20 if TORTURE else 1
+KILLS = 20 if LONG else 1
 PLACES = ["cache", "checkpoint/offsets", "checkpoint/state", "output", "checkpoint/commits"]
 """Where a new file appears in the course of a batch: an event to kill somebody at."""
 PAUSE = 0.5
@@ -137,7 +138,7 @@ def check(directory: Path, join: str) -> None:
 
 
 def runs(*short: tuple[str, str]) -> Any:
-    return pytest.mark.parametrize(("join", "routing"), ROUTINGS if TORTURE else short)
+    return pytest.mark.parametrize(("join", "routing"), ROUTINGS if LONG else short)
 
 
 @runs(("last rows", "range"))
@@ -150,7 +151,7 @@ def test_workers_and_driver_killed_and_files_lost(
     killed = 0
     for _ in range(KILLS):
         with pipeline(tmp_path, join, routing, master="local[2,4]") as program:
-            if not TORTURE or rng.random() < 0.5:
+            if not LONG or rng.random() < 0.5:
                 killed += kill_workers(tmp_path, program, rng)
             assert wait_for(something_new(tmp_path, rng), program), f"through before it was killed:\n{program.log}"
             time.sleep(PAUSE * rng.random())
@@ -189,11 +190,11 @@ def delete_files(directory: Path, query: Any, rng: random.Random) -> None:
 
 
 @pytest.mark.usefixtures("java")
-@pytest.mark.skipif(not TORTURE, reason="the long version kills executors")
+@pytest.mark.skipif(not LONG, reason="the long version kills executors")
 @runs(("bands", "range"))
 def test_executor_killed(join: str, routing: str, tmp_path: Path, rng: random.Random) -> None:
     """Spark's own master and two workers within the driver, with executors of their own, which are started again."""
-    write_input(tmp_path, rng.randrange(2**32), batches=12 if TORTURE else 2)
+    write_input(tmp_path, rng.randrange(2**32), batches=12 if LONG else 2)
     conf = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1", "spark.task.maxFailures": "8"}
     killed = 0
     with pipeline(tmp_path, join, routing, master="local-cluster[2,1,512]", conf=conf) as program:

@@ -23,8 +23,8 @@ from streamjoin.spark.jobfile import Job
 from streamjoin.spark.watch import Screen, watch
 from streamjoin.testing import assert_same_rows, trades_and_quotes
 
+from ..long import LONG
 from .job_files import JOIN, ROOT, RUN, job_file, replaced, temporary
-from .pipeline import TORTURE
 
 pytestmark = pytest.mark.spark
 GENERATED_JOB = ROOT / "examples" / "trades-and-quotes.toml"
@@ -119,7 +119,7 @@ def stopped_after_a_batch(process: subprocess.Popen[str], number: int) -> tuple[
 
 
 @pytest.mark.usefixtures("java")
-@pytest.mark.skipif(not TORTURE, reason="the long version stops generators with either signal")
+@pytest.mark.skipif(not LONG, reason="the long version stops generators with either signal")
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_stop_it_cleanly(number: int, status: int) -> None:
     with subprocess.Popen(

@@ -18,7 +18,7 @@ from streamjoin.spark.messages import ChunkMessage, from_bytes, to_bytes
 from streamjoin.spark.segments import Cache
 from streamjoin.testing import assert_same_rows
 
-from .pipeline import TORTURE
+from ..long import LONG
 from .simulated import PREDICATES, WINDOWS, Dictionary, Simulated, cut, dealt, make_spec, stream
 
 
@@ -29,7 +29,7 @@ def test_steps_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     of a batch is computed again and the streams themselves come out of a shuffle."""
     monkeypatch.setattr("streamjoin.store.side_window.LARGEST", 16)
 
-    @settings(max_examples=1_000 if TORTURE else 25)
+    @settings(max_examples=1_000 if LONG else 25)
     @given(st.integers(0, 2**32 - 1))
     def one(seed: int) -> None:
         rng = random.Random(seed)

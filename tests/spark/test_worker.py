@@ -17,14 +17,14 @@ import streamjoin as sj
 from streamjoin.spark.segments import Cache
 from streamjoin.testing import assert_same_rows
 
-from .pipeline import TORTURE
+from ..long import LONG
 from .simulated import PREDICATES, WINDOWS, Simulated, cut, dealt, make_spec, stream
 
 
 @pytest.mark.usefixtures("small_segments")
 @pytest.mark.parametrize("on", PREDICATES)
 def test_like_the_embedded_join(on: str, tmp_path: Path) -> None:
-    @settings(max_examples=1_000 if TORTURE else 25)
+    @settings(max_examples=1_000 if LONG else 25)
     @given(st.integers(0, 2**32 - 1))
     def one(seed: int) -> None:
         rng = random.Random(seed)
