@@ -1,4 +1,4 @@
-"""Kernels are kept in the cache directory, and a second process finds them there."""
+"""A join keeps its kernels in the cache directory, and a second process finds them there."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 
 _CHILD = """
-import sys, time
+import sys
 import pyarrow as pa, streamjoin as sj
 from streamjoin.compile import cache
-t = pa.table({"k": [1, 2, 3], "x": [1.5, 2.5, 3.5]})
-started = time.perf_counter()
-out = sj.join(t, t, on="l.k < r.k AND l.x * r.x > 4.25 AND l.k + r.k <> 77", window=5)
+t = pa.table({"k": [1, 2, 3]})
+out = sj.join(t, t, on="l.k < r.k", window=5)
 hits = 0
 for name, module in list(sys.modules.items()):
     if name.startswith("streamjoin_kernel_"):
@@ -32,21 +31,12 @@ def test_kernels_are_kept_in_the_cache_directory(tmp_path: Path) -> None:
         return done.stdout.split()
 
     rows, hits, directory = run(tmp_path)
-    assert (rows, hits) == ("2", "0")
+    assert (rows, hits) == ("3", "0")
     assert Path(directory).parent == tmp_path
     files = sorted(Path(directory).rglob("*.nbi"))
     assert files
     written = [file.stat().st_mtime_ns for file in files]
     rows, hits, _ = run(tmp_path)
-    assert rows == "2"
+    assert rows == "3"
     assert int(hits) >= 1
     assert [file.stat().st_mtime_ns for file in files] == written
-
-
-def test_a_cache_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    environment = {**os.environ, "STREAMJOIN_CACHE_DIR": str(blocked / "x"), "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", _CHILD], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert "STREAMJOIN_CACHE_DIR" in done.stderr.splitlines()[-1]

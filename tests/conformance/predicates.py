@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from streamjoin import testing
 from streamjoin.predicate.types import from_arrow
+from streamjoin.testing.exact import decimal
 
 NUMBERS = {
     **{name: pa.type_for_alias(name) for name in ("int8", "int16", "int32", "int64")},
@@ -61,7 +62,6 @@ def few(type_: pa.DataType) -> pa.Array:
     if pa.types.is_boolean(type_):
         return pa.array([True, False, None])
     if pa.types.is_decimal(type_):
-        decimal = testing._decimal
         return pa.array([*(decimal(v, type_) for v in (0, 1, 2, 5, 10, 100, -10, -1)), None], type_)
     if pa.types.is_floating(type_):
         return pa.array([0.0, 0.5, 1.0, 1.5, 2.0, -1.0, None]).cast(type_)
