@@ -12,7 +12,9 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 LOCKER := .venv-lock
 # Whoever is idle takes tests from the others: a few tests take a minute, most take milliseconds.
-PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+PYTEST := $(BIN)/python -m pytest --dist worksteal
+# One process more than there are cores: the tests of Spark wait for JVMs most of the time.
+BUSY    = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 ARGS   ?=
 # Spark and the tests start many processes: each would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -26,10 +28,10 @@ demo: $(STAMP) ## Run the demo: a pipeline on a local Spark, which needs Java 17
 	$(BIN)/streamjoin demo $(ARGS)
 
 test: check ## Run the checks, then all tests (ARGS="-k name" selects tests)
-	$(PYTEST) --durations=25 $(ARGS)
+	$(PYTEST) -n $(BUSY) --durations=25 $(ARGS)
 
 quick: check ## The same without the tests that start a JVM, simulate circuits or run benchmarks
-	$(PYTEST) -m "not spark and not hardware and not bench" $(ARGS)
+	$(PYTEST) -n auto -m "not spark and not hardware and not bench" $(ARGS)
 
 torture: $(STAMP) ## Run the long versions of all tests: every combination, thousands of examples (hours)
 	STREAMJOIN_TORTURE=1 $(BIN)/python -m pytest $(ARGS)

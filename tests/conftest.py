@@ -23,8 +23,13 @@ MARKED_ROOMS = ("spark", "hardware", "bench")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of these rooms carry the marker of the same name."""
+    """Mark the tests of these rooms with the marker of the same name, and run marked tests first.
+
+    They wait for JVMs and other processes, so they should run beside tests that compute, and not alone at the end. Next
+    to each other, they also share one session.
+    """
     for item in items:
         room = item.path.relative_to(Path(__file__).parent).parts[0]
         if room in MARKED_ROOMS:
             item.add_marker(room)
+    items.sort(key=lambda item: [item.get_closest_marker(room) is None for room in MARKED_ROOMS])
