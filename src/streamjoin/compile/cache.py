@@ -24,21 +24,41 @@ from typing import Any
 
 from numba import __version__ as numba_version
 from numba import njit
+from numba.core import config
 
 from ..errors import ArgumentError
 from ..version import __version__
 
+_settings: Any = config
 Kernel = Callable[..., int]
 UNREADABLE = (EOFError, pickle.UnpicklingError, ValueError, AttributeError, ImportError, IndexError, KeyError, OSError)
 """What Numba raises on a file of machine code that is cut off or garbled."""
 
 
 def compiled(function: Callable[..., Any], *, nogil: bool = True) -> Any:
-    """Compile a function of this package. The machine code is kept wherever Numba finds a place for it."""
+    """Compile a function of this package.
+
+    Its machine code is kept under a name that changes with the text of its module and of all our modules that this one
+    imports: their constants and functions become part of the machine code.
+    """
+    before = _settings.CACHE_DIR
     try:
+        _settings.CACHE_DIR = _package_directory(function.__module__) or before
         return njit(nogil=nogil, cache=True)(function)
-    except RuntimeError:  # a read-only installation, and no home directory either
+    except (RuntimeError, OSError):  # nowhere to write, not even beside the source
         return njit(nogil=nogil)(function)
+    finally:
+        _settings.CACHE_DIR = before
+
+
+@cache
+def _package_directory(module: str) -> str | None:
+    """Where the machine code of a module's functions is kept; None: where Numba chooses."""
+    try:
+        home = _lasting_directory("package")
+    except ArgumentError:  # the call that opens a join says so
+        return None
+    return None if home is None else str(home / _digest(module))
 
 
 def compiled_brief(function: Callable[..., Any]) -> Any:
@@ -56,21 +76,28 @@ def cache_directory() -> Path:
 @cache
 def private_directory(name: str) -> Path:
     """A directory of this name that nobody else can write to: in the cache directory if possible, else temporary."""
+    directory = _lasting_directory(name)
+    if directory is None:
+        directory = Path(tempfile.mkdtemp(prefix=f"streamjoin-{name}-"))
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory
+
+
+@cache
+def _lasting_directory(name: str) -> Path | None:
+    """A directory of this name in the cache directory; None if there can be none that is private."""
     chosen = os.environ.get("STREAMJOIN_CACHE_DIR")
     try:
         base = Path(chosen) if chosen else _user_cache() / "streamjoin"
         directory = base / name
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryFile(dir=directory):
-            if chosen or _is_private(directory):
-                return directory
+            return directory if chosen or _is_private(directory) else None
     except (OSError, RuntimeError):
         if chosen:
             message = f"STREAMJOIN_CACHE_DIR: cannot write to {chosen!r}; name a writable directory"
             raise ArgumentError(message) from None
-    temporary = tempfile.mkdtemp(prefix=f"streamjoin-{name}-")
-    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-    return Path(temporary)
+    return None
 
 
 def _user_cache() -> Path:
@@ -91,20 +118,45 @@ def forget(source: str, name: str) -> None:
 
 
 def _path(source: str, name: str) -> Path:
-    """A kernel's file. Its name changes with the kernel's text, and with the text of our modules that it imports: their
-    functions become part of its machine code."""
+    """A kernel's file. Its name changes with the kernel's text, and with all of our modules that the text imports."""
     digest = hashlib.sha256(source.encode())
-    for module in re.findall(r"^from (streamjoin\S+) import", source, re.MULTILINE):
-        digest.update(_content(module))
+    for module in sorted(_imported(source, "")):
+        digest.update(_digest(module).encode())
     return cache_directory() / f"{name}_{digest.hexdigest()[:20]}.py"
 
 
 @cache
-def _content(module: str) -> bytes:
-    spec = importlib.util.find_spec(module)
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).read_bytes()
+def _digest(module: str) -> str:
+    """Changes with the text of a module, and of all our modules that it imports, directly or through others."""
+    found, waiting = dict[str, bytes](), [module]
+    while waiting:
+        name = waiting.pop()
+        path = _file_of(name)
+        if name not in found and path is not None:
+            found[name] = path.read_bytes()
+            waiting += _imported(found[name].decode(), name)
+    versions = f"{numba_version} {sys.version}".encode()
+    return hashlib.sha256(b"".join([versions, *(found[name] for name in sorted(found))])).hexdigest()[:20]
+
+
+_IMPORT = re.compile(r"^\s*from (\.+[\w.]*|streamjoin[\w.]*) import ([\w, ]*)", re.MULTILINE)
+
+
+def _imported(source: str, importer: str) -> set[str]:
+    """Our modules that a module's text imports. Some of the names may be functions, which have no file."""
+    found = set()
+    for module, names in _IMPORT.findall(source):
+        dots = len(module) - len(module.lstrip("."))
+        above = importer.rsplit(".", dots)[0] if dots else ""
+        room = ".".join(part for part in (above, module[dots:]) if part)
+        found |= {room, *(f"{room}.{name.split()[0]}" for name in names.split(",") if name.strip())}
+    return found
+
+
+def _file_of(module: str) -> Path | None:
+    """A module's file; None for a package or a name that is no module. Packages here only gather names."""
+    path = Path(__file__).parents[1].joinpath(*module.split(".")[1:]).with_suffix(".py")
+    return path if path.is_file() else None
 
 
 @cache
