@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from .engine.explain import explain as explain
+    from .engine.explanation import explain as explain
     from .engine.scale_gate import ScaleGate as ScaleGate
     from .engine.window_join import WindowJoin as WindowJoin
     from .engine.window_join import join as join

@@ -19,7 +19,7 @@ def add_explain(commands: Any) -> None:
 
 
 def _explain(arguments: argparse.Namespace) -> None:
-    from ..engine.explain import explain
+    from ..engine import explain
 
     left, right = read_schema(arguments.left, "--left"), read_schema(arguments.right, "--right")
     print(explain(left, right, on=arguments.predicate, aliases=arguments.alias))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .explain import Explanation, explain
+from .explanation import Explanation, explain
 from .scale_gate import ScaleGate
 from .window_join import LateRows, WindowJoin, join
 

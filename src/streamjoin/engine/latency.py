@@ -1,4 +1,4 @@
-"""Figures of a running join."""
+"""How long results take."""
 
 from __future__ import annotations
 

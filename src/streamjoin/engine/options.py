@@ -13,6 +13,7 @@ from ..arguments import choose
 from ..arrow.times import TimeColumns, time_columns
 from ..errors import ArgumentError
 from ..side import Side
+from ..store.index_choice import usual_index
 from ..store.registry import INDEXES
 from ..topology.registry import ALGORITHMS, default_algorithm
 from ..window import CountWindow, TimeUnit, TimeWindow, check_windows, lateness_ticks, parse_window, ticks
@@ -132,16 +133,17 @@ def _algorithm(algorithm: Any, workers: int) -> str:
 def _index(index: Any, has_equality: bool, has_order: bool) -> str:
     choose("index", index, [*INDEXES, "auto"])
     needs = "nothing" if index == "auto" else INDEXES[index].needs
+    instead = [repr(name) for name in dict.fromkeys(("auto", usual_index(has_order), usual_index(False)))]
     if needs == "equality" and not has_equality:
         raise ArgumentError(
             f"index: {index!r} needs an equality between the two streams that every pair must meet, such as l.k = r.k, "
-            "and the predicate has none; use 'auto'" + (", 'bi-sort'" if has_order else "") + " or 'scan'"
+            f"and the predicate has none; use {', '.join(instead)}"
         )
     if needs == "order" and not has_order:
         raise ArgumentError(
             f"index: {index!r} needs an equality, a band or a range between the two streams that every pair must meet, "
-            "such as l.x BETWEEN r.a - 5 AND r.a + 5, and the predicate has none that it could sort by; use 'scan' or "
-            "'auto'"
+            "such as l.x BETWEEN r.a - 5 AND r.a + 5, and the predicate has none that it could sort by; "
+            f"use {', '.join(instead)}"
         )
     return str(index)
 

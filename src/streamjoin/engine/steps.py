@@ -55,7 +55,7 @@ class Steps:
         self.progress = Progress(options.lateness)
         self._push_order = PushOrder()
         front = InOrder if options.needs_order else AsFound
-        self.front: Front = front(options.windows, self.progress)
+        self._front: Front = front(options.windows, self.progress)
         payload, run_all = self.payload, self._crew.run  # not `self`: threads hold these, and would hold everything
         self._recheck = Recheck(lowered, lambda side, rows, names: payload[side].take(rows, names))
 
@@ -63,18 +63,17 @@ class Steps:
             return SideWindow(lowered, side, index or options.index, run_all)
 
         self.topology: Topology = algorithm(Setting(options.workers, make_window, self._recheck, self._crew))
-        self._collector = Collector(self.front.together, self.topology.meets_once)
+        self._collector = Collector(self._front.together, self.topology.meets_once)
         self._queue: deque[Step] = deque()
         self._work: Iterator[Pairs] | None = None
         self.results = Results(options.how, options.order, algorithm.finds_late)
-        self.latency = Latency()
+        self._latency = Latency()
         self._release_at = dict.fromkeys(SIDES, RELEASE_ROWS)
 
     def has_work(self) -> bool:
         """Whether some tuples that were taken in have not been joined yet."""
         return self._work is not None or bool(self._queue) or self._collector.rows > 0
 
-    @property
     def is_full(self) -> bool:
         """Whether so many results wait to be polled that work stops, or has stopped."""
         return self._work is not None or bool(self._queue) or len(self.results) >= self._options.max_pending
@@ -92,7 +91,7 @@ class Steps:
         if self._needs_payload:
             payload.settle()
         arrival = Arrival(np.arange(first, payload.end), times, slots.live, slots.columns)
-        steps = self.front.push(side, arrival)
+        steps = self._front.push(side, arrival)
         for step in steps:
             self._collector.add(step)
         if not steps:
@@ -110,11 +109,11 @@ class Steps:
             pass
         if not self.has_work():
             self._forget()
-        self.latency.add(clock.perf_counter() - since, len(self.results) - before)
+        self._latency.add(clock.perf_counter() - since, len(self.results) - before)
 
     def finish(self) -> None:
         """Both streams have ended: join the rest, and close all windows."""
-        for step in self.front.finish():
+        for step in self._front.finish():
             self._collector.add(step)
         self.advance(without_limit=True)
         for pairs in self.topology.finish():
@@ -123,7 +122,10 @@ class Steps:
         self.results.close(self._times)
 
     def gathered(self, sides: int) -> tuple[int, list[pa.Array | pa.ChunkedArray]]:
-        """How many results are ready, and their columns: of the left, or of both sides. They stay until `read`."""
+        """How many results are ready, and their columns: of the left, or of both sides.
+
+        They stay ready until `results.clear`.
+        """
         pairs = self.results.ready()
         takes = [
             partial(self.payload[side].arrays, rows) for side, rows in zip(SIDES[:sides], pairs[:sides], strict=True)
@@ -139,7 +141,7 @@ class Steps:
         sides: dict[str, Any] = {
             side: {
                 "window": topology.occupancy(side),
-                "waiting": self.front.waiting(side),
+                "waiting": self._front.waiting(side),
                 "payload_rows": self.payload[side].rows,
             }
             for side in SIDES
@@ -148,16 +150,18 @@ class Steps:
             **sides,
             "pending": len(self.results),
             "comparisons": topology.comparisons,
-            "latency_ms": self.latency.percentiles(),
+            "latency_ms": self._latency.percentiles(),
             "index": " and ".join(dict.fromkeys(figures["index"] for figures in indexes.values())),
             "indexes": indexes,
             "workers": topology.workers(),
         }
 
     def close(self) -> None:
-        """Let threads go."""
-        self.topology.close()
-        self._crew.close()
+        """Let threads and stored tuples go. The rest goes with this object."""
+        try:
+            self.topology.close()
+        finally:
+            self._crew.close()
 
     def _join_one(self, limit: int | None) -> bool:
         """Run the next step as far as the limit allows; returns whether there may be another one to run."""
@@ -189,7 +193,7 @@ class Steps:
         assert not self.has_work()
         unmet = self.topology.unmet()
         for side in SIDES:
-            floor = self.front.floor(side)
+            floor = self._front.floor(side)
             if floor is not None:
                 self.topology.expire(side, floor)
                 self.results.expire(side, min([floor, *(bound[side][0] for bound in unmet)]), self._times)
@@ -217,7 +221,7 @@ class Steps:
         payload = self.payload[side]
         if payload.rows < self._release_at[side]:
             return
-        holders = (self.topology.first_row(side), self.front.first_row(side), self.results.first_row(side))
+        holders = (self.topology.first_row(side), self._front.first_row(side), self.results.first_row(side))
         floor = min((row for row in holders if row is not None), default=payload.end)
         payload.release(floor)
         self._push_order.forget(side, floor)

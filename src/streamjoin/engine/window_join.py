@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -153,7 +154,7 @@ class WindowJoin:
         """Counts in, out and late, comparisons, latency percentiles in ms, window occupancy, figures per worker."""
         with self._lock:
             if self._steps is None:
-                return self._final_figures
+                return deepcopy(self._final_figures)
             if self._state == "open":
                 self._advance(self._steps)
             return self._figures(self._steps)
@@ -164,10 +165,12 @@ class WindowJoin:
             steps, self._steps, self._state = self._steps, None, "closed"
             self._late = {side: [] for side in SIDES}
             if steps is not None:
-                steps.close()
-                figures = self._figures(steps)
-                held = dict.fromkeys(("window", "waiting", "payload_rows"), 0)
-                self._final_figures = {**figures, **{side: figures[side] | held for side in SIDES}, "pending": 0}
+                try:
+                    steps.close()
+                finally:
+                    figures = self._figures(steps)
+                    held = dict.fromkeys(("window", "waiting", "payload_rows"), 0)
+                    self._final_figures = {**figures, **{side: figures[side] | held for side in SIDES}, "pending": 0}
 
     def __enter__(self) -> Self:
         return self
@@ -196,9 +199,9 @@ class WindowJoin:
     def _push(self, side: Side, batch: Any) -> None:
         argument = f"push_{side}"
         steps = self._usable(argument, "open")
-        if steps.is_full:
+        if steps.is_full():
             self._advance(steps)
-        if steps.is_full:
+        if steps.is_full():
             raise BackPressure(
                 f"{argument}: {len(steps.results)} results wait to be polled, and max_pending stops the join at "
                 f"{self.options.max_pending}; the batch was not taken: poll() and push it again until it is"

@@ -1,1 +1,1 @@
-"""What moves: buffers between the inputs, the cores and the outputs."""
+"""When a tuple takes part, whom it may meet, and in which order results leave."""

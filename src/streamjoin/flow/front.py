@@ -155,7 +155,7 @@ class InOrder:
         return [_step(columns, cuts) for cuts in _cuts(times)]
 
     def floor(self, side: Side) -> int | None:
-        return self._order.floor(side, self._next_time)
+        return self._order.release(side, self._next_time)
 
     def first_row(self, side: Side) -> int | None:
         return self._waiting[side].smallest(1)

@@ -107,9 +107,9 @@ class MergedOrder:
         high = np.full(count, self.total[met], np.int64)
         return positions, (high - window.rows, high)
 
-    def floor(self, side: Side, next_time: int | None) -> int:
-        """The first position that a future tuple of the other side, not before `next_time`, can still meet. Positions
-        below it are forgotten."""
+    def release(self, side: Side, next_time: int | None) -> int:
+        """Forget the positions that no future tuple of the other side, not before `next_time`, can meet. Returns the
+        first position that is left."""
         window = self.windows[side]
         if isinstance(window, CountWindow):
             floor = max(self.total[side] - window.rows, 0)

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..parallel.threads import Port
+from ..parallel.ports import Port
 from ..side import Side
 from ..topology.node import Block, Message, Node
 

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from ..arrays import Rows
 from .mailbox import Counter, Mailbox, Waiting
+from .ports import Port
 
 MESSAGES, REPORTS = 1024, 8
 """Messages that fit into a mailbox between nodes, and pieces of results that fit into one to the driver."""
@@ -29,18 +30,14 @@ IDLE seconds of sleep in which nothing runs, its thread ends."""
 NUMA = Path("/sys/devices/system/node")
 
 
-Port = Literal["left", "right", "driver"]
-"""Where a message comes from or goes to: the neighbour on one side (at the ends of a chain, the driver)."""
-Message = Any
-"""What nodes send each other; threads only carry it."""
-Send = Callable[[Port, Message], None]
+Send = Callable[[Port, Any], None]
 """Hands a message on at once, before the node goes on with what it is doing."""
 
 
 class Receiver(Protocol):
     """A node, as the thread that runs it sees it: see `topology.node`."""
 
-    def receive(self, port: Port, message: Message, send: Send) -> None: ...
+    def receive(self, port: Port, message: Any, send: Send) -> None: ...
 
 
 class Threads:
@@ -54,7 +51,7 @@ class Threads:
         self._ports = ports
         self._boxes = {(node, port): Mailbox(MESSAGES) for node in range(workers) for port in ports}
         self._reports = [Mailbox(REPORTS) for _ in range(workers)]
-        self._overflow: list[dict[tuple[int, Port], deque[Message]]] = [{} for _ in range(workers)]
+        self._overflow: list[dict[tuple[int, Port], deque[Any]]] = [{} for _ in range(workers)]
         self._pending, self._idle, self._closing = Counter(1), Counter(), Counter()
         self._results = Waiting(self._reports, self._idle)
         self._running = False
@@ -68,7 +65,7 @@ class Threads:
         self._error: BaseException | None = None
         self._nodes: Sequence[Receiver] = []
         self.alone = False
-        self._fed: deque[tuple[int, Port, Message]] = deque()
+        self._fed: deque[tuple[int, Port, Any]] = deque()
         self._found: list[tuple[Rows, Rows]] = []
         self._alive: dict[int, threading.Thread] = {}
         self._changing = threading.Lock()
@@ -131,7 +128,7 @@ class Threads:
         if self._asleep and self._news.empty():
             self._news.put(None)
 
-    def feed(self, node: int, port: Port, message: Message) -> None:
+    def feed(self, node: int, port: Port, message: Any) -> None:
         """Give a node a message. The driver calls this between runs, with fewer messages than a mailbox holds. The node
         may begin at once, so whatever it reads must be ready."""
         if self.alone:
@@ -166,7 +163,7 @@ class Threads:
         while self._fed:
             number, at, message = self._fed.popleft()
 
-            def send(to: Port, message: Message, number: int = number) -> None:
+            def send(to: Port, message: Any, number: int = number) -> None:
                 step, port = _NEIGHBOUR[to]
                 if 0 <= number + step < len(self._nodes):
                     self._fed.append((number + step, port, message))
@@ -217,7 +214,7 @@ class Threads:
         waiting = Waiting([box for _, box in boxes], self._closing)
         overflow = self._overflow[number]
 
-        def send(to: Port, message: Message) -> None:
+        def send(to: Port, message: Any) -> None:
             step, port = _NEIGHBOUR[to]
             target = number + step, port
             if target in self._boxes:
@@ -252,7 +249,7 @@ class Threads:
             self._idle.add(1)
             self._tell()
 
-    def _flush(self, overflow: dict[tuple[int, Port], deque[Message]]) -> None:
+    def _flush(self, overflow: dict[tuple[int, Port], deque[Any]]) -> None:
         for target, late in overflow.items():
             while late and self._boxes[target].put(late[0]):
                 late.popleft()

@@ -7,10 +7,9 @@ The condition is monotone in what needs a recheck, so it never loses a pair.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..side import SIDES, Side
+from ..side import SIDES, BothSides, Side
 from .expr import Call, Expr
 from .keys import RangeKey, range_keys
 from .pair_emitter import Near, PairEmitter, Test, count_comparisons
@@ -26,7 +25,7 @@ __all__ = ["Lowered", "Near", "Test", "lower"]
 class Lowered:
     """What the kernels and the engine need of a predicate; its texts hold references (see `references`)."""
 
-    slots: Mapping[Side, tuple[Slot, ...]]
+    slots: BothSides[tuple[Slot, ...]]
     lines: tuple[str, ...]
     """The intermediate results that the condition reads, one assignment each."""
     condition: str
@@ -37,18 +36,18 @@ class Lowered:
     recheck_long_text: tuple[Expr, ...]
     hash_slots: tuple[tuple[int, int], ...]
     """For each equality key: the left's slot and the right's, equal iff the keys are."""
-    range_keys: Mapping[Side, tuple[RangeKey, ...]]
+    range_keys: BothSides[tuple[RangeKey, ...]]
     """By stored side: what an ordered index can sort by, the most promising first."""
-    sides: Mapping[Side, SideProgram]
-    tested: Mapping[Side, tuple[int, ...]]
+    sides: BothSides[SideProgram]
+    tested: BothSides[tuple[int, ...]]
     """The slots that the condition reads."""
-    kept: Mapping[Side, tuple[int, ...]]
+    kept: BothSides[tuple[int, ...]]
     """The slots that a stored tuple needs: those, and its keys. The others are only read while it probes."""
 
     @property
     def has_order(self) -> bool:
         """Whether an ordered index has a key on at least one side."""
-        return bool(self.hash_slots or any(self.range_keys.values()))
+        return bool(self.hash_slots or any((self.range_keys.left, self.range_keys.right)))
 
 
 def lower(plan: Plan, with_keys: bool = True) -> Lowered:
@@ -67,10 +66,10 @@ def lower(plan: Plan, with_keys: bool = True) -> Lowered:
     lines, condition = tuple(emitter.lines), " & ".join(pieces) or "True"
     sure = not emitter.recheck and not emitter.recheck_long_text
     comparisons = [(test, pieces[piece]) for piece, test in tests.items() if isinstance(test, Test)]
-    keys: dict[Side, tuple[RangeKey, ...]] = {
-        side: _deciding(range_keys(plan, emitter, comparisons, side), plan, sure) if with_keys else () for side in SIDES
-    }
-    slots: dict[Side, tuple[Slot, ...]] = {side: tuple(emitter.slots[side]) for side in SIDES}
+    keys = BothSides(
+        *(_deciding(range_keys(plan, emitter, comparisons, side), plan, sure) if with_keys else () for side in SIDES)
+    )
+    slots = BothSides(*(tuple(emitter.slots[side]) for side in SIDES))
     tested = referenced_slots([*lines, condition])
     return Lowered(
         slots=slots,
@@ -82,9 +81,9 @@ def lower(plan: Plan, with_keys: bool = True) -> Lowered:
         recheck_long_text=tuple(emitter.recheck_long_text),
         hash_slots=hash_slots,
         range_keys=keys,
-        sides={side: SideProgram(side, plan.filter_of(side), slots[side]) for side in SIDES},
-        tested={side: tuple(sorted(tested[side])) for side in SIDES},
-        kept={side: tuple(sorted(tested[side] | _key_slots(side, keys[side], hash_slots))) for side in SIDES},
+        sides=BothSides(*(SideProgram(side, plan.filter_of(side), slots[side]) for side in SIDES)),
+        tested=BothSides(*(tuple(sorted(tested[side])) for side in SIDES)),
+        kept=BothSides(*(tuple(sorted(tested[side] | _key_slots(side, keys[side], hash_slots))) for side in SIDES)),
     )
 
 

@@ -58,7 +58,7 @@ def plan_join(
     _check_time_zone(plan.predicate, str(session.conf.get("spark.sql.session.timeZone")))
     options = check_options(
         schemas["left"], schemas["right"], window=window, time=time, lateness=lateness, how=how,
-        algorithm="three-step", index=index, workers=1, order="none", late=late,
+        algorithm="auto", index=index, workers=1, order="none", late=late,
         has_equality=bool(plan.equalities), has_order=lowered.has_order,
     )  # fmt: skip
     key = range_key(lowered)

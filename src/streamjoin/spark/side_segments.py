@@ -68,7 +68,7 @@ class SideSegments:
 
     def _built(self, window: SideWindow, table: pa.Table, coordinate: Integers, first: int) -> Segment:
         rows = np.arange(first, first + table.num_rows)
-        slots = self._spec.slots(self._side, table)
+        slots = self._spec.slots(self._side, table, are_checked=True)
         return Segment(table, window.insert_sealed(Batch(rows, coordinate, coordinate, coordinate, slots.columns)))
 
     # -- moving on -------------------------------------------------------------------------------------------------

@@ -74,6 +74,6 @@ class JoinSpec:
         assert times is not None
         return times
 
-    def slots(self, side: Side, table: pa.Table) -> SlotValues:
-        """What the predicate reads of a table's rows."""
-        return self.intake.slots(side, table, f"the {side} stream")
+    def slots(self, side: Side, table: pa.Table, *, are_checked: bool = False) -> SlotValues:
+        """What the predicate reads of a table's rows. `are_checked`: they have been read before, when they arrived."""
+        return self.intake.slots(side, table, f"the {side} stream", are_checked=are_checked)

@@ -119,7 +119,7 @@ class Step:
         for side in SIDES:
             yield from self._probe(side, batches[side])
         for side in SIDES:
-            self._sides[side].expire(order.floor(side, bound))
+            self._sides[side].expire(order.release(side, bound))
 
     def _with_waiting(self, side: Side, new: Arrivals) -> Arrivals:
         """The tuples that have waited, then the new ones."""

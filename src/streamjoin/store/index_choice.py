@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from . import bi_sort, scan
 from .batch import Batch
 from .index import IndexKind
 from .key_choice import KeyChooser
@@ -19,7 +20,7 @@ FEW_COMPARISONS = 1 << 20
 """A batch and a window with fewer pairs than this: a scan is done before an index has sorted the batch."""
 LARGE_SHARE = 0.1
 """Where a probing tuple asks for more of the window than this, a scan writes the results as fast."""
-SCAN, SEARCH = INDEXES["scan"], INDEXES["bi-sort"]
+SCAN, SEARCH = scan.KIND, bi_sort.KIND
 """What "auto" chooses from."""
 
 

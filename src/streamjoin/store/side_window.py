@@ -10,7 +10,8 @@ from ..arrays import Words
 from ..predicate.lower import Lowered
 from ..side import Side
 from ..tasks import RunAll
-from .batch import LARGEST_PART, Batch, PairSink, Probing
+from . import batch as batches
+from .batch import Batch, PairSink, Probing
 from .chain import LARGEST, LARGEST_SCANNED, Chain
 from .index import Index, Opening
 from .index_choice import IndexChoice, IndexChooser
@@ -86,7 +87,7 @@ class SideWindow:
         """
         if not len(batch):
             return []
-        if workers == 1 or len(batch) > LARGEST_PART:
+        if workers == 1 or len(batch) > batches.LARGEST_PART:
             return [Probing(piece) for piece in batch.parts()]
         probing = Probing(batch)
         for subwindow in self._chain.subwindows:
@@ -100,7 +101,7 @@ class SideWindow:
         every n-th one of the other subwindows.
         """
         own = probing.within(part, parts)
-        if self._scanned:
+        if self._scanned and parts == 1:
             return chain.from_iterable(subwindow.probe(own, sink) for subwindow in self._chain.subwindows)
         return self._search(probing, own, sink, part, parts)
 
@@ -124,6 +125,11 @@ class SideWindow:
     def expire(self, floor: int) -> int:
         """Release the subwindows that lie below the floor; returns how many they are."""
         return self._chain.expire(floor)
+
+    def clear(self) -> None:
+        """Let all tuples go."""
+        self._chain.subwindows = []
+        self._spare.clear()
 
     @property
     def count(self) -> int:

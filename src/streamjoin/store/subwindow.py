@@ -33,7 +33,7 @@ class StoredSide:
     dtypes: dict[int, str] = field(init=False)
     record: np.dtype[Any] = field(init=False)
     """The slots of one tuple side by side, wide ones first."""
-    _kernels: dict[str, Kernel] = field(init=False, default_factory=dict)
+    _kernels: dict[Template, Kernel] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         slots = self.lowered.slots[self.side]
@@ -43,9 +43,9 @@ class StoredSide:
 
     def kernel(self, template: Template, name: str) -> Kernel:
         """A template's kernel for this predicate and side."""
-        if name not in self._kernels:
-            self._kernels[name] = LazyKernel(template(self.lowered, self.side), name)
-        return self._kernels[name]
+        if template not in self._kernels:
+            self._kernels[template] = LazyKernel(template(self.lowered, self.side), name)
+        return self._kernels[template]
 
     def tested(self, slots: Any) -> list[Array]:
         """A stored tuple's slots that the condition reads, in the kernels' order."""

@@ -7,9 +7,11 @@ the windows, decides on homes, and says what has expired.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
-from ..parallel.threads import Port, Threads
+from ..parallel.ports import Port
+from ..parallel.threads import Threads
 from ..side import SIDES, Side, other
 from ..store import Batch
 from .node import Block, Kind, LocalWindow, Message, Node, Visited
@@ -67,9 +69,7 @@ class NodeTopology:
         raise NotImplementedError
 
     def _local(self, number: int, side: Side, index: str = "") -> StoredWindow:
-        def report(left: Any, right: Any) -> None:
-            self._threads.report(number, left, right)
-
+        report = partial(self._threads.report, number)
         return StoredWindow(self._make_window(side, index), side, self._ledger, self._decide, report)
 
     def _windows(self, number: int) -> dict[Side, LocalWindow]:
@@ -177,3 +177,6 @@ class NodeTopology:
 
     def close(self) -> None:
         self._threads.close()
+        self._threads.drive([])
+        for window in self._all_windows:
+            window.clear()

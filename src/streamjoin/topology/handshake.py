@@ -23,7 +23,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import INT64_MIN
-from ..parallel.threads import Port
+from ..parallel.ports import Port
 from ..side import SIDES, Side
 from ..store import Batch
 from .driver import CHAIN, NodeTopology

@@ -24,8 +24,9 @@ from __future__ import annotations
 from collections import deque
 from typing import ClassVar
 
-from ..parallel.threads import Port
+from ..parallel.ports import Port
 from ..side import Side, other
+from ..store import ScanIndex
 from .driver import CHAIN, NodeTopology
 from .node import Block, Kind, LocalWindow, Message, Node, Send, inserted
 
@@ -129,6 +130,6 @@ class LowLatencyHandshakeJoin(NodeTopology):
     ports: ClassVar[tuple[Port, ...]] = CHAIN
 
     def _node(self, number: int) -> Node:
-        in_flight = self._local(number, "right", "scan")
+        in_flight = self._local(number, "right", ScanIndex.name)
         self._all_windows.append(in_flight)
         return LowLatencyNode(number, self._workers, self._windows(number), in_flight)

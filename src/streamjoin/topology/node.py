@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Protocol, runtime_checkable
 
-from ..parallel.threads import Port
+from ..parallel.ports import Port
 from ..side import Side
 
 

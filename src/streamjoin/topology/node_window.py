@@ -140,6 +140,12 @@ class StoredWindow:
             head = max(head, end)
         return head
 
+    def clear(self) -> None:
+        """Let all tuples go."""
+        self.head = self.tail
+        self._blocks.clear()
+        self._window.clear()
+
     @property
     def count(self) -> int:
         return self.tail - self.head

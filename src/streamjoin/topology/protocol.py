@@ -91,4 +91,4 @@ class Topology(Protocol):
         """Figures for each worker."""
 
     def close(self) -> None:
-        """Let threads go."""
+        """Let threads and tuples go; only figures may be asked for afterwards."""

@@ -95,4 +95,6 @@ class SharedWindows:
         }
 
     def close(self) -> None:
-        """There are no threads but the crew's, which belongs to the engine."""
+        """Let the tuples go. There are no threads but the crew's, which belongs to the engine."""
+        for window in self._windows.values():
+            window.clear()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ..parallel.threads import Port
+from ..parallel.ports import Port
 from ..side import Side, other
 from .driver import STAR, NodeTopology
 from .node import Block, Kind, LocalWindow, Message, Node, Send

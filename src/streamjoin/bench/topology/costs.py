@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from ...lab.model import Costs, Machine
-from ...parallel.threads import Port, Threads
+from ...parallel.ports import Port
+from ...parallel.threads import Threads
 from ...topology.driver import CHAIN, block_size
 from ...topology.node import Kind, Message, Send
 from .latency import LatencyRun
@@ -28,7 +29,6 @@ class _Relay:
     """Sends the message back to the other node until it has made its hops."""
 
     def __init__(self, number: int) -> None:
-        self.windows: dict[Any, Any] = {}
         self._to: Port = "right" if number == 0 else "left"
         self._left = HOPS // 2
 

@@ -75,7 +75,7 @@ class Explanation:
         if kind.needs != "order":
             return f"{kind.name}{kind.how}"
         sides = [f"{side} stored: {self.keys[side] or 'none, so it is scanned'}" for side in SIDES]
-        return f"{self.index}, sorted by a key ({'; '.join(sides)})"
+        return f"{kind.name}{kind.how} ({'; '.join(sides)})"
 
     def _execution(self) -> list[str]:
         kept = " and ".join(
