@@ -11,8 +11,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 LOCKER := .venv-lock
-# Whoever is idle takes tests from the others: a few tests take a minute, most take milliseconds.
-PYTEST := $(BIN)/python -m pytest --dist worksteal
+# Tests that share a session or a file stay together: tests/conftest.py says which.
+PYTEST := $(BIN)/python -m pytest --dist loadgroup
 # One process more than there are cores: the tests of Spark wait for JVMs most of the time.
 BUSY    = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 ARGS   ?=
@@ -83,7 +83,7 @@ fi
 endef
 
 # A venv that works is kept and brought up to date; a missing or broken one is made anew. Spark comes as sources: its
-# wheel of 400 MB is not compressed only to be unpacked at once.
+# wheel of 400 MB is not compressed only to be unpacked at once. Modules are compiled when they are first imported.
 $(STAMP): requirements.lock pyproject.toml
 	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
 	  $(find_python); \
@@ -92,7 +92,7 @@ $(STAMP): requirements.lock pyproject.toml
 	fi
 	@printf '[bdist_wheel]\ncompression = stored\n' > $(VENV)/build.cfg
 	DIST_EXTRA_CONFIG=$(CURDIR)/$(VENV)/build.cfg \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 

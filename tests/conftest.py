@@ -20,16 +20,20 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 """No JVM lives for long here: one that compiles once and quickly saves a third of the time."""
 
 MARKED_ROOMS = ("spark", "hardware", "bench")
+LONGEST_FIRST = ("spark", "hardware", "conformance", "bench")
+"""Rooms whose tests begin first: they wait for other processes, or take long, and should not be alone at the end."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of these rooms with the marker of the same name, and run marked tests first.
-
-    They wait for JVMs and other processes, so they should run beside tests that compute, and not alone at the end. Next
-    to each other, they also share one session.
-    """
+    """Mark the tests of some rooms with the marker of the same name, and say which tests share a process: those of a
+    file, since they share fixtures and kernels, and all that use the one Spark session."""
+    places = {}
     for item in items:
-        room = item.path.relative_to(Path(__file__).parent).parts[0]
-        if room in MARKED_ROOMS:
-            item.add_marker(room)
-    items.sort(key=lambda item: [item.get_closest_marker(room) is None for room in MARKED_ROOMS])
+        path = item.path.relative_to(Path(__file__).parent)
+        if path.parts[0] in MARKED_ROOMS:
+            item.add_marker(path.parts[0])
+        in_session = "spark" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("session" if in_session else str(path)))
+        room = "spark" if item.get_closest_marker("spark") else path.parts[0]
+        places[item] = not in_session, [room != name for name in LONGEST_FIRST]
+    items.sort(key=places.__getitem__)
