@@ -77,7 +77,8 @@ def can_run(index: str, plan: Plan) -> bool:
 
 
 def rule(plans: Mapping[Any, Plan]) -> Callable[[Choice, Choice], bool]:
-    """Which choices go together: an index needs something of the case's predicate, some algorithms use one core."""
+    """Which choices go together: an index needs something of the case's predicate. Algorithms that use one core
+    whatever they are given get two numbers of workers, not all."""
     able = {(case, index): can_run(index, plan) for case, plan in plans.items() for index in INDEXES}
 
     def may(a: Choice, b: Choice) -> bool:
@@ -86,7 +87,7 @@ def rule(plans: Mapping[Any, Plan]) -> Callable[[Choice, Choice], bool]:
             return able[chosen["case"], chosen["index"]]
         if chosen.keys() == {"algorithm", "workers"}:
             algorithm = REGISTERED_ALGORITHMS.get(chosen["algorithm"])
-            return chosen["workers"] == 1 or algorithm is None or not algorithm.one_core
+            return chosen["workers"] in (1, 3) or algorithm is None or not algorithm.one_core
         return True
 
     return may

@@ -42,7 +42,7 @@ def design(variant: str, cores: int) -> dict[str, Any]:
     return {"cores": cores, "segment": SEGMENTS.get(variant, 2), **VARIANTS[variant]}
 
 
-@pytest.mark.parametrize("cores", [1, 2, 3, 4, 8] if LONG else [1, 3, 4])
+@pytest.mark.parametrize("cores", [1, 2, 3, 4, 8] if LONG else [1, 4])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_result_is_the_oracles(variant: str, cores: int) -> None:
     for seed, match in enumerate((0.3, 1.0) if cores < 8 else (0.5,)):
@@ -53,14 +53,14 @@ def test_the_result_is_the_oracles(variant: str, cores: int) -> None:
 @pytest.mark.parametrize("admission", ["lossless", "discard"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_stalls_of_the_output_and_gaps_at_the_input_lose_nothing(variant: str, admission: str) -> None:
-    left, right = streams((24, 24), 0.8, 1)
+    left, right = streams((16, 16), 0.8, 1)
     arguments = {"stall": 0.6, "gap": 0.2, "simulator": "amaranth", **design(variant, 3)}
     report = check(left, right, admission=admission, **arguments)
     assert report.stalls > 0
     assert bool(report.discarded) == (admission == "discard")
 
 
-@pytest.mark.parametrize("rows", [(40, 4), (4, 40), (1, 30), (30, 1), (0, 9), (9, 0), (0, 0)])
+@pytest.mark.parametrize("rows", [(24, 4), (4, 24), (1, 18), (18, 1), (0, 9), (9, 0), (0, 0)])
 def test_unequal_rates(rows: tuple[int, int]) -> None:
     left, right = streams(rows, 0.5, 2)
     for variant in ("paper", "banked block RAM, full rate, per core"):
@@ -73,7 +73,7 @@ def test_without_time_the_left_stream_comes_first() -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("cores", [16, 64] if LONG else [16])
+@pytest.mark.parametrize("cores", [16, 64] if LONG else [8])
 @pytest.mark.parametrize("variant", VARIANTS if LONG else ["paper"])
 def test_many_cores(variant: str, cores: int) -> None:
     """On the compiled simulator, one build for the whole range of match rates."""
@@ -122,7 +122,7 @@ def test_a_tuple_takes_a_clock_per_stored_tuple_of_a_core(cores: int, clocks: in
         assert feeder.run.entered == (tuples - 1) * clocks + 1
 
 
-@settings(max_examples=examples(15))
+@settings(max_examples=examples(8))
 @given(
     st.integers(1, 4), st.integers(1, 4), st.integers(1, 2), st.booleans(), st.sampled_from(["paper", "full-rate"]),
     st.sampled_from(["all", "core"]), st.sampled_from(["lossless", "discard"]), st.integers(0, 10**6),

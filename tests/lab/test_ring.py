@@ -15,9 +15,10 @@ from streamjoin.compile.atomics import load_acquire
 from streamjoin.lab.ring import Ring, ring_get, ring_put
 from streamjoin.parallel.mailbox import LINE, Counter
 
+from ..long import LONG
 from ..parallel.together import operations, rounded, run_together, until
 
-VALUES = 200_000
+VALUES = 200_000 if LONG else 20_000
 
 sched_yield = types.ExternalFunction("sched_yield", types.int32())
 
@@ -63,7 +64,7 @@ def receive(slots, indexes, out, sizes, stop):  # type: ignore[no-untyped-def]
 def test_kernels_pass_values_in_order(pairs: int, capacity: int) -> None:
     """Without the GIL from the first value to the last: only the indexes keep the threads apart."""
     rng, stop = np.random.default_rng(capacity), Counter()
-    values = rng.integers(-(2**63), 2**63 - 1, VALUES // pairs)
+    values = rng.integers(-(2**63), 2**63 - 1, VALUES // (pairs if capacity > 1 else 5))
     outs = [np.zeros_like(values) for _ in range(pairs)]
     tasks: list[Callable[[], object]] = []
     for out in outs:

@@ -21,6 +21,7 @@ from streamjoin.parallel import gate as gate_module
 from streamjoin.parallel.gate import Gate, gate_add, gate_next
 from streamjoin.parallel.mailbox import LINE, Counter
 
+from ..long import LONG
 from .together import run_together
 
 FIRST_TIME, LAST_TIME = -(2**63), 2**63 - 2
@@ -331,7 +332,8 @@ def streams(sources: int, count: int, seed: int) -> tuple[list[np.ndarray], np.n
 
 @pytest.mark.parametrize("capacity", [4, 64, 4096])
 def test_threads_all_get_the_same_sequence(capacity: int) -> None:
-    sources, readers, count, stop = 4, 3, 5000 if capacity == 4 else 40_000, Counter()
+    sources, readers, stop = 4, 3, Counter()
+    count = (5000 if capacity == 4 else 40_000) // (1 if LONG else 4)
     times, expected = streams(sources, count, capacity)
     gate, values = Gate(sources, readers, capacity), np.arange(count)
     results: list[list[np.ndarray]] = [[] for _ in range(readers)]
@@ -393,7 +395,8 @@ def test_kernels_all_get_the_same_sequence(sources: int, readers: int, capacity:
 
     A last tuple of each source lies beyond all others and is not waited for; it stands for the end.
     """
-    count, stop = 60_000 if capacity > 4 else 20_000, Counter()
+    stop = Counter()
+    count = (60_000 if capacity > 4 else 20_000) // (1 if LONG else 4)
     times, expected = streams(sources, count, capacity)
     gate = Gate(sources, readers, capacity)
     arrays = gate._times, gate._values, gate._published, gate._heads

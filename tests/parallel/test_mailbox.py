@@ -19,6 +19,7 @@ from streamjoin.errors import ArgumentError
 from streamjoin.lab.ring import Ring
 from streamjoin.parallel.mailbox import LINE, Counter, Mailbox, Waiting, counter_add
 
+from ..long import LONG
 from .together import operations, rounded, run_together, until
 
 sched_yield = types.ExternalFunction("sched_yield", types.int32())
@@ -65,7 +66,7 @@ def test_what_cannot_be_is_refused() -> None:
 @pytest.mark.parametrize(("pairs", "capacity"), [(1, 1), (1, 300), (8, 7)])
 def test_mailboxes_pass_messages_in_order(pairs: int, capacity: int) -> None:
     """The consumer sleeps in `Waiting` whenever nothing is there."""
-    stop, total = Counter(), 20_000 // pairs
+    stop, total = Counter(), (20_000 if LONG else 3_000) // pairs
     results: list[list[tuple[int]]] = [[] for _ in range(pairs)]
 
     def producer(mailbox: Mailbox) -> None:
@@ -104,7 +105,7 @@ def test_a_counter_loses_nothing_and_returns_each_value_once() -> None:
     counter, begun = Counter(-7), Counter()
     assert counter.value == -7
     assert counter.add(9) == 2
-    seen = np.zeros((3, 1_000_000), np.int64)
+    seen = np.zeros((3, 1_000_000 if LONG else 200_000), np.int64)
     run_together([lambda row=row: add_often(counter.words, row, begun.words, len(seen)) for row in seen], Counter())
     assert counter.value == 2 + 3 * seen.size
     np.testing.assert_array_equal(np.sort(seen, axis=None), np.arange(5, 3 * seen.size + 5, 3))
