@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from .. import interpreted
 from ..long import LONG
 from .broker import Broker, connector_jars
 from .pipeline import QUICK
@@ -49,6 +50,13 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamjoin.spark.router.BETTER", 1.0)
     monkeypatch.setattr("streamjoin.store.ordered.TAIL", 4)
     monkeypatch.setattr("streamjoin.store.index_choice.FEW_COMPARISONS", 16)
+
+
+@pytest.fixture
+def few_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels of predicates are plain Python, except in the long version: other tests prove the machine code."""
+    if not LONG:
+        interpreted.install(monkeypatch)
 
 
 @pytest.fixture(scope="session")
