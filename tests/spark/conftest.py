@@ -15,7 +15,7 @@ import pytest
 from .. import interpreted
 from ..long import LONG
 from .broker import Broker, connector_jars
-from .pipeline import QUICK
+from .sessions import LOCAL_FILES, QUICK
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +28,7 @@ def java() -> None:
 def spark(java: None) -> Iterator[Any]:
     from streamjoin.spark import session
 
-    running = session("local[2]", "tests", **QUICK)
+    running = session("local[2]", "tests", **QUICK, **LOCAL_FILES)
     yield running
     running.stop()
 

@@ -22,10 +22,9 @@ import streamjoin as sj
 from streamjoin.side import SIDES
 from streamjoin.testing import START, stream
 
+from .sessions import QUICK
 from .simulated import dealt
 
-QUICK = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""Settings of sessions: no query here has enough rows to be worth compiling."""
 DISORDER = 200_000
 JOINS: dict[str, dict[str, Any]] = {
     "keys": dict(on="l.k = r.k", window=("1 second", "3 seconds")),
