@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from streamjoin.spark.session import SHUFFLE
+
 from .sessions import LOCAL_FILES, QUICK
 
 ROOT = Path(__file__).parents[2]
@@ -34,8 +36,8 @@ def replaced(old: str, new: str) -> str:
 
 
 def with_quick_session(text: str) -> str:
-    """The job in a session with one core; settings may follow."""
-    settings = {"master": "local[1]", **QUICK, **LOCAL_FILES}
+    """The job with two workers in a session with one core; settings may follow."""
+    settings = {"master": "local[1]", SHUFFLE: 2, **QUICK, **LOCAL_FILES}
     return "\n".join([text, "[spark]", *(f'"{key}" = "{value}"' for key, value in settings.items()), ""])
 
 

@@ -37,6 +37,8 @@ PAUSE = 0.5
 FELT = "Python worker exited unexpectedly"
 """What Spark says of a worker that was killed at work."""
 ENVIRONMENT = {"PYSPARK_PYTHON": sys.executable}
+COUNTS_AND_TIMES = [("last rows", "range"), ("bands", "hash")]
+"""One join with windows of rows and one with windows of time, for one driver."""
 PATIENCE = 180
 """Seconds without any event after which something must be wrong."""
 
@@ -107,9 +109,10 @@ def wait_for(event: Callable[[], bool], program: Program) -> bool:
     return not ended
 
 
-def pipeline(directory: Path, join: str, routing: str, **settings: Any) -> Program:
-    described = json.dumps({"directory": str(directory), "join": join, "routing": routing, **settings})
-    return Program([sys.executable, "-m", "tests.spark.pipeline", described], directory / "log")
+def pipeline(log: Path, queries: dict[Path, tuple[str, str]], **settings: Any) -> Program:
+    """Queries in one driver: the join and the routing of each, by its directory."""
+    described = json.dumps({"queries": [(str(directory), *query) for directory, query in queries.items()], **settings})
+    return Program([sys.executable, "-m", "tests.spark.pipeline", described], log)
 
 
 def files(directory: Path) -> set[Path]:
@@ -137,31 +140,33 @@ def check(directory: Path, join: str) -> None:
     assert_same_rows(pq.read_table(directory / "result.parquet").cast(want.schema), want, context=join)
 
 
-def runs(*short: tuple[str, str]) -> Any:
-    return pytest.mark.parametrize(("join", "routing"), ROUTINGS if LONG else short)
-
-
-@runs(("last rows", "range"))
+@pytest.mark.parametrize(
+    "joins", [[one] for one in ROUTINGS] if LONG else [[("last rows", "range"), ("bands", "hash")]]
+)
 def test_workers_and_driver_killed_and_files_lost(
-    join: str, routing: str, tmp_path: Path, rng: random.Random, spark: Any
+    joins: list[tuple[str, str]], tmp_path: Path, rng: random.Random, spark: Any
 ) -> None:
-    """Python workers are killed in the middle of a batch, later the driver with all it has started. The query goes on
-    in another session, where its files are deleted again and again."""
-    write_input(tmp_path, rng.randrange(2**32), batches=3 * KILLS)
+    """Python workers are killed in the middle of a batch, later the driver with all it has started. The queries go on
+    in another session, where their files are deleted again and again."""
+    queries = {tmp_path / str(number): query for number, query in enumerate(joins)}
+    for directory in queries:
+        write_input(directory, rng.randrange(2**32), batches=3 * KILLS)
     killed = 0
     for _ in range(KILLS):
-        with pipeline(tmp_path, join, routing, master="local[2,4]") as program:
+        with pipeline(tmp_path / "log", queries, master="local[2,4]") as program:
             if not LONG or rng.random() < 0.5:
-                killed += kill_workers(tmp_path, program, rng)
-            assert wait_for(something_new(tmp_path, rng), program), f"through before it was killed:\n{program.log}"
+                killed += kill_workers(rng.choice(list(queries)), program, rng)
+            events = [something_new(directory, rng) for directory in queries]
+            assert wait_for(lambda events=events: any(event() for event in events), program), program.log
             time.sleep(PAUSE * rng.random())
     assert killed
     spark.conf.set("spark.sql.shuffle.partitions", 2)
-    query = start(spark, tmp_path, join, routing)
-    delete_files(tmp_path, query, rng)
-    query.awaitTermination()
-    pq.write_table(result(spark, tmp_path), tmp_path / "result.parquet")
-    check(tmp_path, join)
+    for directory, (join, routing) in queries.items():
+        query = start(spark, directory, join, routing)
+        delete_files(directory, query, rng)
+        query.awaitTermination()
+        pq.write_table(result(spark, directory), directory / "result.parquet")
+        check(directory, join)
 
 
 def kill_workers(directory: Path, program: Program, rng: random.Random) -> bool:
@@ -190,14 +195,13 @@ def delete_files(directory: Path, query: Any, rng: random.Random) -> None:
 
 
 @pytest.mark.usefixtures("java")
-@pytest.mark.skipif(not LONG, reason="the long version kills executors")
-@runs(("bands", "range"))
+@pytest.mark.parametrize(("join", "routing"), ROUTINGS if LONG else [])
 def test_executor_killed(join: str, routing: str, tmp_path: Path, rng: random.Random) -> None:
     """Spark's own master and two workers within the driver, with executors of their own, which are started again."""
-    write_input(tmp_path, rng.randrange(2**32), batches=12 if LONG else 2)
+    write_input(tmp_path, rng.randrange(2**32), batches=12)
     conf = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1", "spark.task.maxFailures": "8"}
     killed = 0
-    with pipeline(tmp_path, join, routing, master="local-cluster[2,1,512]", conf=conf) as program:
+    with pipeline(tmp_path / "log", {tmp_path: (join, routing)}, master="local-cluster[2,1,512]", conf=conf) as program:
         while wait_for(something_new(tmp_path, rng), program):
             executors = program.processes("CoarseGrainedExecutorBackend")
             if executors and in_a_batch(tmp_path) and killed < KILLS:
