@@ -8,13 +8,14 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import pyspark
 import pytest
+from py4j.java_gateway import JavaGateway
 
 KAFKA = "4.1.2"
 CONNECTOR, TOKENS = "4.2.0", "4.1.0-preview1"
@@ -38,7 +39,8 @@ offsets.topic.num.partitions=1
 offsets.topic.replication.factor=1
 group.initial.rebalance.delay.ms=0
 """
-START_SECONDS = 60
+WITH_SPARK = ("scala-library", "py4j")
+"""Jars that the broker takes from Spark."""
 
 
 def connector_jars() -> list[Path]:
@@ -74,68 +76,76 @@ def fetch(name: str, packages: Iterable[str], excludes: Iterable[str]) -> list[P
 
 
 class Broker:
-    """Runs within its `with`; topics come into being when they are first written to, with two partitions."""
+    """Runs within its `with`, in a JVM that also writes to it and reads from it: starting one takes seconds.
+
+    Topics come into being when they are first written to, with two partitions.
+    """
 
     def __init__(self, directory: Path) -> None:
-        scala = (Path(pyspark.__file__).parent / "jars").glob("scala-library-*.jar")
         packages = [f"org.apache.kafka:{name}:{KAFKA}" for name in ("kafka_2.13", "kafka-tools")]
-        jars = fetch(f"kafka-{KAFKA}", packages, ["org.apache.kafka:connect-runtime"])
-        self._java = ["java", "-Xmx512m", "-cp", ":".join(map(str, (*jars, *scala)))]
+        self._jars = fetch(f"kafka-{KAFKA}", packages, ["org.apache.kafka:connect-runtime"])
         self._directory = directory
 
     def __enter__(self) -> Broker:
+        (scala,), (py4j,) = ((Path(pyspark.__file__).parent / "jars").glob(f"{name}-*.jar") for name in WITH_SPARK)
+        self._gateway = JavaGateway.launch_gateway(
+            jarpath=str(py4j), classpath=":".join(map(str, (*self._jars, scala))), javaopts=["-Xmx512m"],
+            die_on_exit=True,
+        )  # fmt: skip
         port, controller = free_ports(2)
         self.servers = f"127.0.0.1:{port}"
         properties = self._directory / "server.properties"
         data = self._directory / "data"
         properties.write_text(PROPERTIES.format(port=port, controller=controller, data=data))
-        self._run("kafka.tools.StorageTool", "format", "--cluster-id", "c3RyZWFtam9pbi10ZXN0cw", "-c", str(properties))
-        with (self._directory / "log").open("w") as log:
-            self._process = subprocess.Popen(
-                [*self._java, "kafka.Kafka", str(properties)], stdout=log, stderr=subprocess.STDOUT
-            )
-        wait_until_open(port)
+        java = self._gateway.jvm
+        format_data = ["format", "--cluster-id", "c3RyZWFtam9pbi10ZXN0cw", "-c", str(properties)]
+        arguments = self._gateway.new_array(java.String, len(format_data))
+        for place, argument in enumerate(format_data):
+            arguments[place] = argument
+        assert java.kafka.tools.StorageTool.execute(arguments, java.System.out) == 0
+        config = java.kafka.server.KafkaConfig(java.org.apache.kafka.common.utils.Utils.loadProps(str(properties)))
+        java.kafka.server.KafkaRaftServer(config, java.org.apache.kafka.common.utils.Time.SYSTEM).startup()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(10)
-        self._process.kill()
-        self._process.wait()
+        process = self._gateway.java_process
+        self._gateway.shutdown()
+        process.kill()
+        process.wait()
 
     def write(self, topic: str, messages: Iterable[str]) -> None:
-        """Send messages, each to either partition."""
-        text = "".join(f"{message}\n" for message in messages)
-        self._run("org.apache.kafka.tools.ConsoleProducer", *self._address, "--topic", topic, text=text)
+        """Send messages, in turn to the two partitions."""
+        clients = self._gateway.jvm.org.apache.kafka.clients.producer
+        producer = clients.KafkaProducer(self._settings("serializer"))
+        for number, message in enumerate(messages):
+            producer.send(clients.ProducerRecord(topic, number % 2, None, message))
+        producer.close()
 
-    def read(self, topic: str, most: int) -> list[str]:
-        """All messages of a topic: stops at `most`, or when none has come for a while."""
-        options = ["--from-beginning", "--max-messages", str(most), "--timeout-ms", "3000"]
-        command = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-        return self._run(command, *self._address, "--topic", topic, *options).splitlines()
+    def read(self, topic: str) -> list[str]:
+        """All messages of a topic."""
+        java = self._gateway.jvm
+        consumer = java.org.apache.kafka.clients.consumer.KafkaConsumer(self._settings("deserializer"))
+        partitions = java.java.util.ArrayList()
+        for number in range(2):
+            partitions.add(java.org.apache.kafka.common.TopicPartition(topic, number))
+        consumer.assign(partitions)
+        consumer.seekToBeginning(partitions)
+        ends = consumer.endOffsets(partitions)
+        found: list[str] = []
+        while any(consumer.position(partition) < ends[partition] for partition in partitions):
+            found += [record.value() for record in consumer.poll(java.java.time.Duration.ofSeconds(1)).iterator()]
+        consumer.close()
+        return found
 
-    @property
-    def _address(self) -> list[str]:
-        return ["--bootstrap-server", self.servers]
-
-    def _run(self, *command: str, text: str = "") -> str:
-        done = subprocess.run(
-            [*self._java, *command], input=text, capture_output=True, text=True, timeout=START_SECONDS, check=True
-        )
-        return done.stdout
-
-
-def wait_until_open(port: int) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while True:
-        with socket.socket() as attempt:
-            if attempt.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        assert time.monotonic() < deadline, "the broker does not start"
-        time.sleep(0.1)
+    def _settings(self, kind: str) -> Any:
+        """Of a client whose messages are texts."""
+        settings = self._gateway.jvm.java.util.HashMap()
+        settings["bootstrap.servers"] = self.servers
+        for part in ("key", "value"):
+            settings[f"{part}.{kind}"] = f"org.apache.kafka.common.serialization.String{kind.capitalize()}"
+        return settings
 
 
 def free_ports(count: int) -> list[int]:

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from .. import interpreted
 from ..long import LONG
 from .broker import Broker, connector_jars
-from .pipeline import QUICK
+from .sessions import LOCAL_FILES, QUICK
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +28,7 @@ def java() -> None:
 def spark(java: None) -> Iterator[Any]:
     from streamjoin.spark import session
 
-    running = session("local[2]", "tests", **QUICK)
+    running = session("local[2]", "tests", **QUICK, **LOCAL_FILES)
     yield running
     running.stop()
 
@@ -49,6 +50,13 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamjoin.spark.router.BETTER", 1.0)
     monkeypatch.setattr("streamjoin.store.ordered.TAIL", 4)
     monkeypatch.setattr("streamjoin.store.index_choice.FEW_COMPARISONS", 16)
+
+
+@pytest.fixture
+def few_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels of predicates are plain Python, except in the long version: other tests prove the machine code."""
+    if not LONG:
+        interpreted.install(monkeypatch)
 
 
 @pytest.fixture(scope="session")

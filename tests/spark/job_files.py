@@ -8,6 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from streamjoin.spark.session import SHUFFLE
+
+from .sessions import LOCAL_FILES, QUICK
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "spark-jobs.md").read_text()
 FILES_JOB, KAFKA_JOB = (block for block in re.findall(r"^```toml\n(.*?)^```$", PAGE, re.M | re.S) if "[left]" in block)
@@ -29,6 +33,12 @@ def replaced(old: str, new: str) -> str:
     """The job of files with one text in the place of another."""
     assert old in FILES_JOB
     return FILES_JOB.replace(old, new, 1)
+
+
+def with_quick_session(text: str) -> str:
+    """The job with two workers in a session with one core; settings may follow."""
+    settings = {"master": "local[1]", SHUFFLE: 2, **QUICK, **LOCAL_FILES}
+    return "\n".join([text, "[spark]", *(f'"{key}" = "{value}"' for key, value in settings.items()), ""])
 
 
 def run_job(file: Path, *options: str) -> subprocess.CompletedProcess[str]:

@@ -1,9 +1,9 @@
-"""A query from files through `stream_join` to files, also as a program that may be killed and started again:
+"""Queries from files through `stream_join` to files, also as a program that may be killed and started again:
 
-    python -m tests.spark.pipeline '{"directory": "/tmp/somewhere", "join": "bands", "routing": "hash"}'
+    python -m tests.spark.pipeline '{"queries": [["/tmp/somewhere", "bands", "hash"]]}'
 
-Everything lies in one directory: the streams' files in `left` and `right`, the query's `checkpoint` and `output`, the
-workers' `cache`, and, once all input has been read, `result.parquet`.
+All queries run at the same time. Each has a directory of its own: the streams' files in `left` and `right`, the query's
+`checkpoint` and `output`, the workers' `cache`, and, once all input has been read, `result.parquet`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ import streamjoin as sj
 from streamjoin.side import SIDES
 from streamjoin.testing import START, stream
 
+from .sessions import QUICK
 from .simulated import dealt
 
-QUICK = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""Settings of sessions: no query here has enough rows to be worth compiling."""
 DISORDER = 200_000
 JOINS: dict[str, dict[str, Any]] = {
     "keys": dict(on="l.k = r.k", window=("1 second", "3 seconds")),
@@ -101,13 +100,16 @@ def result(spark: Any, directory: Path) -> pa.Table:
     return spark.read.parquet(str(directory / "output")).toArrow()
 
 
-def main(directory: str, join: str, routing: str, master: str = "local[2]", conf: dict[str, str] | None = None) -> None:
+def main(queries: list[tuple[str, str, str]], master: str = "local[2]", conf: dict[str, str] | None = None) -> None:
+    """Run queries, each given as its directory, join and routing, until all input has been read."""
     from streamjoin.spark import session
 
-    place = Path(directory)
     spark = session(master, **{"spark.sql.shuffle.partitions": 2, **QUICK, **(conf or {})})
-    start(spark, place, join, routing).awaitTermination()
-    pq.write_table(result(spark, place), place / "result.parquet")
+    running = [start(spark, Path(directory), join, routing) for directory, join, routing in queries]
+    for query in running:
+        query.awaitTermination()
+    for directory, *_ in queries:
+        pq.write_table(result(spark, Path(directory)), Path(directory) / "result.parquet")
     spark.stop()
 
 

@@ -16,22 +16,26 @@ import streamjoin as sj
 from streamjoin.spark.session import CHANGELOG, PROVIDER, ROCKSDB, SHUFFLE
 from streamjoin.testing import trades_and_quotes
 
+from .sessions import LOCAL_FILES, QUICK
+
 pytestmark = pytest.mark.spark
 ON = "l.symbol = r.symbol AND l.price BETWEEN r.bid - 0.01 AND r.ask + 0.01"
-SETTINGS = {PROVIDER: ROCKSDB, CHANGELOG: "true", SHUFFLE: "2", "spark.ui.enabled": "false"}
+SETTINGS = {PROVIDER: ROCKSDB, CHANGELOG: "true", SHUFFLE: "1", "spark.ui.enabled": "false", **QUICK, **LOCAL_FILES}
+SCHEMAS = ["ts timestamp_ntz, symbol string, price double", "ts timestamp_ntz, symbol string, bid double, ask double"]
 PROGRAM = """
 import json, sys
 from pyspark.sql import SparkSession
 from streamjoin.spark import stream_join
 from streamjoin.spark.progress import Progress
 
-directory, on, settings = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-builder = SparkSession.builder.remote("local[2]")
+directory, on = sys.argv[1:3]
+settings, schemas = map(json.loads, sys.argv[3:])
+builder = SparkSession.builder.remote("local[1]")
 for key, value in settings.items():
     builder = builder.config(key, value)
 spark = builder.getOrCreate()
-schemas = {side: spark.read.parquet(f"{directory}/{side}").schema for side in ("left", "right")}
-frames = [spark.readStream.schema(schemas[side]).parquet(f"{directory}/{side}") for side in ("left", "right")]
+reader = spark.readStream
+frames = [reader.schema(schema).parquet(f"{directory}/{side}") for side, schema in zip(("left", "right"), schemas)]
 joined = stream_join(*frames, on=on, window=("2 seconds", "5 seconds"), time="ts")
 query = (
     joined.writeStream.format("memory").queryName("joined").option("checkpointLocation", f"{directory}/checkpoint")
@@ -51,17 +55,17 @@ spark.stop()
 
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 def test_on_a_connect_server(tmp_path: Path) -> None:
-    tables = trades_and_quotes(2_000)
+    tables = trades_and_quotes(500)
     for side, table in zip(("left", "right"), tables, strict=True):
         (tmp_path / side).mkdir()
         pq.write_table(table, tmp_path / side / "rows.parquet")
     expected = sj.join(*tables, on=ON, window=("2 seconds", "5 seconds"), time="ts")
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path), ON, json.dumps(SETTINGS)],
+        [sys.executable, "-c", PROGRAM, str(tmp_path), ON, json.dumps(SETTINGS), json.dumps(SCHEMAS)],
         env={**os.environ, "PYSPARK_PYTHON": sys.executable}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.strip().splitlines()[-1])
     assert "connect" in found["kind"]
     assert found["rows"] == found["out"] == expected.num_rows > 0
-    assert found["in"] == 2_000
+    assert found["in"] == 500

@@ -37,6 +37,8 @@ PAUSE = 0.5
 FELT = "Python worker exited unexpectedly"
 """What Spark says of a worker that was killed at work."""
 ENVIRONMENT = {"PYSPARK_PYTHON": sys.executable}
+COUNTS_AND_TIMES = [("last rows", "range"), ("bands", "hash")]
+"""One join with windows of rows and one with windows of time, for one driver."""
 PATIENCE = 180
 """Seconds without any event after which something must be wrong."""
 
@@ -107,9 +109,10 @@ def wait_for(event: Callable[[], bool], program: Program) -> bool:
     return not ended
 
 
-def pipeline(directory: Path, join: str, routing: str, **settings: Any) -> Program:
-    described = json.dumps({"directory": str(directory), "join": join, "routing": routing, **settings})
-    return Program([sys.executable, "-m", "tests.spark.pipeline", described], directory / "log")
+def pipeline(log: Path, queries: dict[Path, tuple[str, str]], **settings: Any) -> Program:
+    """Queries in one driver: the join and the routing of each, by its directory."""
+    described = json.dumps({"queries": [(str(directory), *query) for directory, query in queries.items()], **settings})
+    return Program([sys.executable, "-m", "tests.spark.pipeline", described], log)
 
 
 def files(directory: Path) -> set[Path]:
@@ -137,38 +140,40 @@ def check(directory: Path, join: str) -> None:
     assert_same_rows(pq.read_table(directory / "result.parquet").cast(want.schema), want, context=join)
 
 
-def runs(*short: tuple[str, str]) -> Any:
-    return pytest.mark.parametrize(("join", "routing"), ROUTINGS if LONG else short)
-
-
-@runs(("last rows", "range"))
+@pytest.mark.parametrize("joins", [[one] for one in ROUTINGS] if LONG else [COUNTS_AND_TIMES], ids=str)
 def test_workers_and_driver_killed_and_files_lost(
-    join: str, routing: str, tmp_path: Path, rng: random.Random, spark: Any
+    joins: list[tuple[str, str]], tmp_path: Path, rng: random.Random, spark: Any
 ) -> None:
-    """Python workers are killed in the middle of a batch, later the driver with all it has started. The query goes on
-    in another session, where its files are deleted again and again."""
-    write_input(tmp_path, rng.randrange(2**32), batches=3 * KILLS)
+    """Python workers are killed in the middle of a batch, later the driver with all it has started. The queries go on
+    in another session, where their files are deleted again and again."""
+    queries = {tmp_path / str(number): query for number, query in enumerate(joins)}
+    for directory in queries:
+        write_input(directory, rng.randrange(2**32), batches=3 * KILLS)
     killed = 0
     for _ in range(KILLS):
-        with pipeline(tmp_path, join, routing, master="local[2,4]") as program:
+        with pipeline(tmp_path / "log", queries, master="local[2,4]") as program:
             if not LONG or rng.random() < 0.5:
-                killed += kill_workers(tmp_path, program, rng)
-            assert wait_for(something_new(tmp_path, rng), program), f"through before it was killed:\n{program.log}"
+                killed += kill_workers(list(queries), program, rng)
+            events = [something_new(directory, rng) for directory in queries]
+            assert wait_for(lambda events=events: any(event() for event in events), program), program.log
             time.sleep(PAUSE * rng.random())
     assert killed
     spark.conf.set("spark.sql.shuffle.partitions", 2)
-    query = start(spark, tmp_path, join, routing)
-    delete_files(tmp_path, query, rng)
-    query.awaitTermination()
-    pq.write_table(result(spark, tmp_path), tmp_path / "result.parquet")
-    check(tmp_path, join)
+    deleted = 0
+    for directory, (join, routing) in queries.items():
+        query = start(spark, directory, join, routing)
+        deleted += delete_files(directory, query, rng)
+        query.awaitTermination()
+        pq.write_table(result(spark, directory), directory / "result.parquet")
+        check(directory, join)
+    assert deleted
 
 
-def kill_workers(directory: Path, program: Program, rng: random.Random) -> bool:
+def kill_workers(directories: list[Path], program: Program, rng: random.Random) -> bool:
     """Kill one or all Python workers in the middle of a batch, and again until Spark has noticed; whether it has."""
-    committed, felt = batches(directory, "commits"), program.log.count(FELT)
-    wait_for(lambda: batches(directory, "commits") > committed, program)
-    while wait_for(lambda: in_a_batch(directory), program) and program.log.count(FELT) == felt:
+    committed, felt = [batches(directory, "commits") for directory in directories], program.log.count(FELT)
+    wait_for(lambda: [batches(directory, "commits") for directory in directories] != committed, program)
+    while wait_for(lambda: any(map(in_a_batch, directories)), program) and program.log.count(FELT) == felt:
         time.sleep(PAUSE * rng.random())
         _daemon, *workers = program.processes("pyspark.daemon") or [0]
         kill(rng.choice([workers, rng.sample(workers, 1)]) if workers else [])
@@ -176,8 +181,8 @@ def kill_workers(directory: Path, program: Program, rng: random.Random) -> bool:
     return program.log.count(FELT) > felt
 
 
-def delete_files(directory: Path, query: Any, rng: random.Random) -> None:
-    """Delete the workers' files between batches, and in the middle of them, until the query ends."""
+def delete_files(directory: Path, query: Any, rng: random.Random) -> int:
+    """Delete the workers' files between batches, and in the middle of them, until the query ends; how often."""
     deleted = 0
     event = something_new(directory, rng, "cache")
     while query.isActive:
@@ -186,18 +191,17 @@ def delete_files(directory: Path, query: Any, rng: random.Random) -> None:
             shutil.rmtree(directory / "cache", ignore_errors=True)
             event = something_new(directory, rng)
         time.sleep(0.02)
-    assert deleted
+    return deleted
 
 
 @pytest.mark.usefixtures("java")
-@pytest.mark.skipif(not LONG, reason="the long version kills executors")
-@runs(("bands", "range"))
+@pytest.mark.parametrize(("join", "routing"), ROUTINGS if LONG else [])
 def test_executor_killed(join: str, routing: str, tmp_path: Path, rng: random.Random) -> None:
     """Spark's own master and two workers within the driver, with executors of their own, which are started again."""
-    write_input(tmp_path, rng.randrange(2**32), batches=12 if LONG else 2)
+    write_input(tmp_path, rng.randrange(2**32), batches=12)
     conf = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1", "spark.task.maxFailures": "8"}
     killed = 0
-    with pipeline(tmp_path, join, routing, master="local-cluster[2,1,512]", conf=conf) as program:
+    with pipeline(tmp_path / "log", {tmp_path: (join, routing)}, master="local-cluster[2,1,512]", conf=conf) as program:
         while wait_for(something_new(tmp_path, rng), program):
             executors = program.processes("CoarseGrainedExecutorBackend")
             if executors and in_a_batch(tmp_path) and killed < KILLS:

@@ -20,11 +20,12 @@ from streamjoin.errors import ArgumentError
 from streamjoin.spark import ConsoleListener, Progress
 from streamjoin.spark.job import start
 from streamjoin.spark.jobfile import Job
+from streamjoin.spark.session import SHUFFLE
 from streamjoin.spark.watch import Screen, watch
 from streamjoin.testing import assert_same_rows, trades_and_quotes
 
 from ..long import LONG
-from .job_files import JOIN, ROOT, RUN, job_file, replaced, temporary
+from .job_files import FILES_JOB, JOIN, ROOT, RUN, job_file, replaced, temporary, with_quick_session
 
 pytestmark = pytest.mark.spark
 GENERATED_JOB = ROOT / "examples" / "trades-and-quotes.toml"
@@ -62,9 +63,9 @@ def test_a_failure_a_clean_stop_and_files_joined_exactly_once(
     half = FILES // 2
     for table, name in ((trades, "trades"), (quotes, "quotes")):
         write_files(tmp_path / name, table, range(half))
-    file = job_file(tmp_path)
+    file = job_file(tmp_path, with_quick_session(FILES_JOB))
 
-    command = [sys.executable, "-c", TWO_RUNS, str(job_file(broken)), str(file)]
+    command = [sys.executable, "-c", TWO_RUNS, str(job_file(broken, with_quick_session(FILES_JOB))), str(file)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=temporary(tmp_path)
     ) as process:
@@ -84,6 +85,7 @@ def test_a_failure_a_clean_stop_and_files_joined_exactly_once(
 
     for table, name in ((trades, "trades"), (quotes, "quotes")):
         write_files(tmp_path / name, table, range(half, FILES))
+    spark.conf.set(SHUFFLE, 2)
     listener = ConsoleListener()
     spark.streams.addListener(listener)
     with watch(spark, Screen(Console(quiet=True), "job"), None) as until_the_end:

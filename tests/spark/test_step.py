@@ -22,14 +22,14 @@ from ..long import LONG
 from .simulated import PREDICATES, WINDOWS, Dictionary, Simulated, cut, dealt, make_spec, stream
 
 
-@pytest.mark.usefixtures("small_segments")
+@pytest.mark.usefixtures("small_segments", "few_kernels")
 def test_steps_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch is computed again from the state before it, by processes that have seen the attempts that failed. Where
     order does not count, each worker gets the rows of a partition in an order of its own: so they come where a part
     of a batch is computed again and the streams themselves come out of a shuffle."""
     monkeypatch.setattr("streamjoin.store.side_window.LARGEST", 16)
 
-    @settings(max_examples=1_000 if LONG else 25)
+    @settings(max_examples=1_000 if LONG else 10)
     @given(st.integers(0, 2**32 - 1))
     def one(seed: int) -> None:
         rng = random.Random(seed)

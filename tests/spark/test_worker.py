@@ -20,11 +20,13 @@ from streamjoin.testing import assert_same_rows
 from ..long import LONG
 from .simulated import PREDICATES, WINDOWS, Simulated, cut, dealt, make_spec, stream
 
+pytestmark = pytest.mark.usefixtures("few_kernels")
+
 
 @pytest.mark.usefixtures("small_segments")
 @pytest.mark.parametrize("on", PREDICATES)
 def test_like_the_embedded_join(on: str, tmp_path: Path) -> None:
-    @settings(max_examples=1_000 if LONG else 25)
+    @settings(max_examples=1_000 if LONG else 10)
     @given(st.integers(0, 2**32 - 1))
     def one(seed: int) -> None:
         rng = random.Random(seed)
