@@ -11,6 +11,8 @@ import streamjoin as sj
 from streamjoin import col
 from streamjoin.side import SIDES
 
+from .. import interpreted
+
 LEFT = pa.schema(
     {"a": pa.int32(), "b": pa.int64(), "x": pa.float64(), "f": pa.float32(), "s": pa.string(), "ts": pa.timestamp("us")}
 )
@@ -176,7 +178,8 @@ def test_the_arguments_of_a_join_are_checked() -> None:
         sj.explain(LEFT, RIGHT, on="l.nothing = r.a")
 
 
-def test_a_rearranged_equality_finds_its_pairs() -> None:
+def test_a_rearranged_equality_finds_its_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    interpreted.install(monkeypatch)
     ticks = [0, 5_000_000, 7_000_000]
     left = pa.table({"ts": pa.array(ticks, pa.timestamp("us"))})
     out = sj.join(left, left, on="l.ts - r.ts = INTERVAL 5 SECONDS", window=10)

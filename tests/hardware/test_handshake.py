@@ -53,7 +53,7 @@ def test_the_result_is_the_oracles(variant: str, cores: int) -> None:
 @pytest.mark.parametrize("admission", ["lossless", "discard"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_stalls_of_the_output_and_gaps_at_the_input_lose_nothing(variant: str, admission: str) -> None:
-    left, right = streams((16, 16), 0.8, 1)
+    left, right = streams((24, 24), 0.8, 1)
     arguments = {"stall": 0.6, "gap": 0.2, "simulator": "amaranth", **design(variant, 3)}
     report = check(left, right, admission=admission, **arguments)
     assert report.stalls > 0
@@ -103,7 +103,7 @@ def test_both_simulators_take_the_same_clocks(variant: str) -> None:
 @pytest.mark.parametrize("cores", [1, 3])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_an_unstalled_run_takes_the_models_clocks(variant: str, cores: int) -> None:
-    for rows in ((9, 9), (12, 2), (1, 0)):
+    for rows in ((9, 9), (12, 2), (1, 0)) if LONG else ((9, 2), (1, 0)):
         left, right = streams(rows, 0.0, 6)
         report = check(left, right, simulator="amaranth", **design(variant, cores))
         assert report.cycles == cycles_without_stalls(check_design(**design(variant, cores)), sum(rows))
@@ -116,7 +116,7 @@ def test_a_tuple_takes_a_clock_per_stored_tuple_of_a_core(cores: int, clocks: in
     cores: 100 and 10 clocks per tuple, so no state may cost a clock of its own."""
     schema = pa.schema([pa.field("k", pa.int32(), nullable=False)])
     top = design_of(schema, schema, "l.k = r.k", 32, None, check_design(cores=cores, segment=100 // cores))
-    for tuples in (1, 4, 5):
+    for tuples in (1, 4, 5) if LONG else (5,):
         feeder = Feeder([Entry(n << 1 | 1, None) for n in range(tuples)], 0, 0)
         run(top, feeder, "amaranth")
         assert feeder.run.entered == (tuples - 1) * clocks + 1
