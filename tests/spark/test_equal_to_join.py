@@ -210,7 +210,7 @@ def test_late_rows(spark: Any, routing: str, tmp_path: Path, rng: random.Random)
 @pytest.mark.parametrize("window", [sj.TimeWindow(100), 40] if LONG else [40], ids=str)
 def test_state_stays_flat(spark: Any, window: Any, tmp_path: Path, rng: random.Random) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", 1)
-    batches, rows = 32 if LONG else 8, 20
+    batches, rows = 32 if LONG else 12, 20
     times = [
         pa.table({"ts": np.arange(n * rows, (n + 1) * rows) * 3, "k": np.arange(rows) % 7}) for n in range(batches)
     ]
