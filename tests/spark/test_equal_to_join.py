@@ -129,6 +129,7 @@ ROUTINGS = ("broadcast", "hash", "range")
 DEALT = [("broadcast", 2), ("hash", 3), ("range", 2)]
 
 
+@pytest.mark.usefixtures("few_kernels")
 @pytest.mark.parametrize(("routing", "partitions"), list(product(ROUTINGS, (1, 2, 5))) if LONG else DEALT)
 def test_streams_and_tables(spark: Any, routing: str, partitions: int, tmp_path: Path, rng: random.Random) -> None:
     """The same rows as streams and as DataFrames that are no streams: these end, so every row is ready."""
@@ -149,6 +150,7 @@ def test_streams_and_tables(spark: Any, routing: str, partitions: int, tmp_path:
         check(found, want, context)
 
 
+@pytest.mark.usefixtures("few_kernels")
 @pytest.mark.parametrize(
     "keys",
     [[key] for key in TYPES] if LONG else [["text", "day"], ["cents", "flag"], ["at", "tiny"], ["double", "huge"]],
@@ -161,6 +163,7 @@ def test_keys_of_all_types(spark: Any, keys: list[str], tmp_path: Path, rng: ran
     check(joined.toArrow(), sj.join(*tables, **arguments), keys)
 
 
+@pytest.mark.usefixtures("few_kernels")
 @pytest.mark.parametrize("type_", [pa.int32(), pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")], ids=str)
 def test_times_of_all_types(spark: Any, type_: pa.DataType, tmp_path: Path, rng: random.Random) -> None:
     """Also where the session's time zone is not UTC."""
@@ -210,7 +213,7 @@ def test_late_rows(spark: Any, routing: str, tmp_path: Path, rng: random.Random)
 @pytest.mark.parametrize("window", [sj.TimeWindow(100), 40] if LONG else [40], ids=str)
 def test_state_stays_flat(spark: Any, window: Any, tmp_path: Path, rng: random.Random) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", 1)
-    batches, rows = 32 if LONG else 8, 20
+    batches, rows = 32 if LONG else 12, 20
     times = [
         pa.table({"ts": np.arange(n * rows, (n + 1) * rows) * 3, "k": np.arange(rows) % 7}) for n in range(batches)
     ]
