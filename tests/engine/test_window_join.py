@@ -112,7 +112,9 @@ def test_late_rows_are_kept_on_request(order: str) -> None:
         assert late.right["k"].to_pylist() == [8]
         assert [t.num_rows for t in join.late()] == [0, 0]
         assert join.metrics()["late"] == 3
+        join.push_left(left([1], [10]))
         join.finish()
+    assert join.late().left["k"].to_pylist() == [10], "what was kept outlives the join"
 
 
 def test_late_rows_are_not_kept_by_default() -> None:

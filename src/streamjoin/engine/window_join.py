@@ -160,10 +160,9 @@ class WindowJoin:
             return self._figures(self._steps)
 
     def close(self) -> None:
-        """Release everything; results that were not polled are gone."""
+        """Release everything but late rows that were kept; results that were not polled are gone."""
         with self._lock:
             steps, self._steps, self._state = self._steps, None, "closed"
-            self._late = {side: [] for side in SIDES}
             if steps is not None:
                 try:
                     steps.close()
