@@ -24,6 +24,7 @@ LONGEST_FIRST = ("spark", "hardware", "conformance", "bench")
 """Rooms whose tests begin first: they wait for other processes, or take long, and should not be alone at the end."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of some rooms with the marker of the same name, and say which tests share a process: those of a
     file, since they share fixtures and kernels, and all that use the one Spark session."""
