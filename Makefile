@@ -11,8 +11,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 LOCKER := .venv-lock
-# Tests that share a session or a file stay together: tests/conftest.py says which.
-PYTEST := $(BIN)/python -m pytest --dist loadgroup
+# The tests of a file stay in one process: they share fixtures and kernels.
+PYTEST := $(BIN)/python -m pytest --dist loadfile
 # One process more than there are cores: the tests of Spark wait for JVMs most of the time.
 BUSY    = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 ARGS   ?=

@@ -24,17 +24,13 @@ LONGEST_FIRST = ("spark", "hardware", "conformance", "bench")
 """Rooms whose tests begin first: they wait for other processes, or take long, and should not be alone at the end."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of some rooms with the marker of the same name, and say which tests share a process: those of a
-    file, since they share fixtures and kernels, and all that use the one Spark session."""
+    """Mark the tests of some rooms with the marker of the same name, and let the longest begin first."""
     places = {}
     for item in items:
         path = item.path.relative_to(Path(__file__).parent)
         if path.parts[0] in MARKED_ROOMS:
             item.add_marker(path.parts[0])
-        in_session = "spark" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("session" if in_session else str(path)))
         room = "spark" if item.get_closest_marker("spark") else path.parts[0]
-        places[item] = not in_session, [room != name for name in LONGEST_FIRST]
+        places[item] = [room != name for name in LONGEST_FIRST]
     items.sort(key=places.__getitem__)
