@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import platform
@@ -9,7 +10,8 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -62,13 +64,30 @@ def run_tool(package: str, arguments: Sequence[str], directory: Path) -> str:
     module = package.replace("-", "_")
     function = f"run_{module.removeprefix('yowasp_')}"
     call = f"import sys; from {module} import {function}; sys.exit({function}(sys.argv[1:]))"
-    done = subprocess.run(
-        [sys.executable, "-c", call, *arguments], cwd=directory, capture_output=True, text=True, check=False
-    )
+    with _one_at_first(package):
+        done = subprocess.run(
+            [sys.executable, "-c", call, *arguments], cwd=directory, capture_output=True, text=True, check=False
+        )
     if done.returncode:
         last = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
         raise ToolError(f"{package} failed:\n{last}")
     return done.stdout + done.stderr
+
+
+@contextmanager
+def _one_at_first(package: str) -> Iterator[None]:
+    """The first run of a tool compiles it, which takes a minute of a core. Other processes wait for that instead of
+    compiling it too; later they run at the same time."""
+    ready = private_directory("hardware") / f"{package}-{_version(package)}-is-compiled"
+    if ready.exists():
+        yield
+        return
+    with open(ready.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if ready.exists():
+            fcntl.flock(lock, fcntl.LOCK_UN)
+        yield
+        ready.touch()
 
 
 def _version(package: str) -> str:
