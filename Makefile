@@ -11,8 +11,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 LOCKER := .venv-lock
-# The tests of a file stay in one process: they share fixtures and kernels.
-PYTEST := $(BIN)/python -m pytest --dist loadfile
+# The tests of a file stay in one process: they share fixtures and kernels. Files begin in the order of
+# tests/conftest.py, not in that of their numbers of tests.
+PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 # One process more than there are cores: the tests of Spark wait for JVMs most of the time.
 BUSY    = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 ARGS   ?=
