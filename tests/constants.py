@@ -9,6 +9,8 @@ import pytest
 PLACES = {
     "RELEASE_ROWS": "streamjoin.engine.steps.RELEASE_ROWS",
     "GATE_CAPACITY": "streamjoin.engine.scale_gate.CAPACITY",
+    "SLICE": "streamjoin.engine.replay.SLICE",
+    "ENOUGH": "streamjoin.engine.replay.ENOUGH",
     "LARGEST_STEP": "streamjoin.flow.front.LARGEST_STEP",
     "MESSAGES": "streamjoin.parallel.threads.MESSAGES",
     "REPORTS": "streamjoin.parallel.threads.REPORTS",

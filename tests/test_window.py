@@ -202,7 +202,9 @@ def test_ticks() -> None:
     assert ticks(TimeWindow("1500 ms"), "s") == 2
     assert ticks(TimeWindow("1500 ms"), "s", up=False) == 1
     assert ticks(TimeWindow("1 ns"), "day") == 1
-    assert ticks(TimeWindow(900), "int") == ticks(TimeWindow(900), "us") == 900
+    assert ticks(TimeWindow(900), "int") == 900
+    with pytest.raises(ArgumentError, match=r'^window: got TimeWindow\(size=900\) .*"900 ms"'):
+        ticks(TimeWindow(900), "us")
     with pytest.raises(ArgumentError, match=r"^window: got '15 minutes' .*integers.*TimeWindow\(900\)"):
         ticks(TimeWindow("15 minutes"), "int")
 
@@ -220,7 +222,7 @@ def test_lateness() -> None:
     assert lateness_ticks(0, None) == lateness_ticks(0, "us") == lateness_ticks("0 s", "int") == 0
     assert lateness_ticks("10 seconds", "ms") == 10_000
     assert lateness_ticks(timedelta(milliseconds=1_999), "s") == 1
-    assert lateness_ticks(7, "int") == lateness_ticks(TimeWindow(7), "int") == lateness_ticks(TimeWindow(7), "us")
+    assert lateness_ticks(7, "int") == lateness_ticks(TimeWindow(7), "int") == 7
     assert lateness_ticks(np.int64(7), "int") == 7
 
 
@@ -228,6 +230,7 @@ def test_lateness() -> None:
     ("lateness", "unit", "says"),
     [
         (7, "us", "10 seconds"),
+        (TimeWindow(7), "us", "7 seconds"),
         ("10 seconds", "int", "integers"),
         ("10 seconds", None, "time="),
         (7, None, "time="),

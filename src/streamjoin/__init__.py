@@ -9,9 +9,10 @@ from .version import __version__ as __version__
 
 if TYPE_CHECKING:
     from .engine.explanation import explain as explain
+    from .engine.replay import join as join
+    from .engine.replay import join_batches as join_batches
     from .engine.scale_gate import ScaleGate as ScaleGate
     from .engine.window_join import WindowJoin as WindowJoin
-    from .engine.window_join import join as join
     from .errors import ArgumentError as ArgumentError
     from .errors import BackPressure as BackPressure
     from .errors import DataError as DataError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from .window import TimeWindow as TimeWindow
 
 _HOME = {
-    "WindowJoin": "engine", "join": "engine", "explain": "engine",
+    "WindowJoin": "engine", "join": "engine", "join_batches": "engine", "explain": "engine",
     "col": "predicate.reading.columns", "lit": "predicate.reading.columns", "when": "predicate.reading.columns",
     "TimeWindow": "window", "CountWindow": "window", "ScaleGate": "engine",
     "ArgumentError": "errors", "BackPressure": "errors", "DataError": "errors",
@@ -35,7 +36,8 @@ _HOME = {
 
 __all__ = [
     "ArgumentError", "BackPressure", "CountWindow", "DataError", "PredicateError", "ScaleGate", "SchemaError",
-    "StateError", "StreamJoinError", "TimeWindow", "WindowJoin", "col", "explain", "join", "lit", "when",
+    "StateError", "StreamJoinError", "TimeWindow", "WindowJoin", "col", "explain", "join", "join_batches",
+    "lit", "when",
 ]  # fmt: skip
 
 

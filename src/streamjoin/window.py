@@ -151,6 +151,9 @@ def ticks(window: TimeWindow, unit: TimeUnit, argument: str = "window", *, up: b
     window) says the same as `d < ceil(W)`, and `d > W` (late) the same as `d > floor(W)`.
     """
     if window.unit == "tick":
+        if unit != "int":
+            would_do = f'a duration such as TimeWindow("{window.amount} seconds") or "{window.amount} ms"'
+            raise _wrong(argument, window, would_do, "the time column counts time, and a plain int has no unit")
         return window.amount
     if unit == "int":
         would_do = f"{argument}=TimeWindow(900) for 900 of the column's own unit, or use a timestamp column"

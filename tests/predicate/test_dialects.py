@@ -30,6 +30,7 @@ from streamjoin.predicate.types import from_arrow
 from streamjoin.predicate.vector import Frame, Program, read_numbers
 from streamjoin.side import SIDES, Side, other
 from streamjoin.store.scan_kernel import scan_source
+from streamjoin.store.words import new_state
 
 from ..long import LONG
 
@@ -323,12 +324,13 @@ def scanned_pairs(lowered: Lowered, stored: Side) -> Pairs:
         values = slots_of_hard(lowered, side)
         rows[side] = np.arange(HARD.num_rows) if values.live is None else np.flatnonzero(values.live)
         slots[side] = [values.columns[number][rows[side]] for number in lowered.tested[side]]
+    probing = other(stored)
     zero, one = np.zeros(HARD.num_rows, np.int64), np.ones(HARD.num_rows, np.int64)
     places = np.empty((2, 1 << 14), np.int32)
-    probing = other(stored)
+    first, last = zero[: len(rows[probing])], np.full(len(rows[probing]), len(rows[stored]))
     count = LazyKernel(scan_source(lowered, stored), "scan")(
-        *slots[stored], zero, zero, zero, len(rows[stored]), *slots[probing], zero, one, len(rows[probing]),
-        places[0], places[1], np.zeros(2, np.int64),
+        *slots[stored], zero, *slots[probing], first, last, zero[: len(first)], one[: len(first)], 8, 1 << 40,
+        places[0], places[1], new_state(),
     )  # fmt: skip
     found = {probing: rows[probing][places[0, :count]], stored: rows[stored][places[1, :count]]}
     pairs = [(int(l), int(r)) for l, r in zip(found["left"], found["right"], strict=True)]

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from streamjoin.store.costs import Costs
+
 from .. import interpreted
 from ..long import LONG
 from .broker import Broker, connector_jars
@@ -49,7 +51,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamjoin.spark.router.UNEVEN", 1.01)
     monkeypatch.setattr("streamjoin.spark.router.BETTER", 1.0)
     monkeypatch.setattr("streamjoin.store.ordered.TAIL", 4)
-    monkeypatch.setattr("streamjoin.store.index_choice.FEW_COMPARISONS", 16)
+    monkeypatch.setattr("streamjoin.store.index_choice.COSTS", Costs(scan_step=1e9))
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from pyspark.sql import functions as F
 from rich.console import Console
 from rich.table import Table
 
-from ..engine.window_join import join
+from ..engine.replay import join
 from ..reporting.files import write_json
 from ..spark.join import pipeline
 from ..spark.messages import ChunkMessage, from_bytes, to_view

@@ -33,7 +33,7 @@ from ..store import SideWindow
 from ..topology.protocol import Pairs, Setting, Topology, Unmet
 from ..topology.registry import ALGORITHMS
 from .latency import Latency
-from .options import Options
+from .options import MAX_BATCH, Options
 
 RELEASE_ROWS = 1 << 14
 """The payload is searched for rows to release after it has grown by so many, or by an eighth."""
@@ -69,6 +69,8 @@ class Steps:
         self.results = Results(options.how, options.order, algorithm.finds_late)
         self._latency = Latency()
         self._release_at = dict.fromkeys(SIDES, RELEASE_ROWS)
+        self._is_news = False
+        """Whether a stream has come further without a row, so that windows may have closed."""
 
     def has_work(self) -> bool:
         """Whether some tuples that were taken in have not been joined yet."""
@@ -77,6 +79,12 @@ class Steps:
     def is_full(self) -> bool:
         """Whether so many results wait to be polled that work stops, or has stopped."""
         return self._work is not None or bool(self._queue) or len(self.results) >= self._options.max_pending
+
+    def waits_for_the_other(self, side: Side) -> int:
+        """How many rows of a stream wait for the other one, if they are too many to take more; else 0."""
+        waiting = self._front.waiting(side)
+        most = max(self._options.max_pending, MAX_BATCH)
+        return waiting if waiting >= most and self.progress.is_ahead(side) else 0
 
     def take(self, side: Side, table: pa.Table, times: Integers | None, slots: SlotValues) -> bool:
         """Take in rows that are not late. Returns whether it is time to join what has been collected."""
@@ -99,9 +107,19 @@ class Steps:
         waited = clock.perf_counter() - self._collector.since
         return self._collector.rows >= self._options.max_batch or waited >= self._options.max_wait
 
+    def reach(self, side: Side, time: int) -> None:
+        """A stream has come to this time, though it brought no row."""
+        self.progress.reach(side, time)
+        for step in self._front.ready():
+            self._collector.add(step)
+        self._is_news = True
+
     def advance(self, without_limit: bool = False) -> None:
         """Join what was collected and forget what has expired, unless too many results wait."""
         if not self.has_work():
+            if self._is_news:
+                self._is_news = False
+                self._forget()
             return
         limit = None if without_limit else self._options.max_pending
         since, before = self._collector.since, len(self.results)

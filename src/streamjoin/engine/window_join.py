@@ -18,10 +18,12 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Mask
+from ..arguments import choose
+from ..arrays import INT64_MAX, Mask
 from ..arrow.tables import as_schema, as_table, conform, restored, result_schema, takeable
+from ..arrow.times import read_time
 from ..compile.cache import cache_directory
-from ..errors import BackPressure, DataError, StateError
+from ..errors import ArgumentError, BackPressure, DataError, StateError
 from ..predicate import Predicate, not_too_deep, plan_for
 from ..predicate.lower import lower
 from ..side import SIDES, Side
@@ -111,13 +113,41 @@ class WindowJoin:
 
     def push_left(self, batch: Any) -> None:
         """Take a batch of the left stream: anything with the Arrow PyCapsule interface."""
-        with self._lock:
-            self._push("left", batch)
+        self.push("left", batch)
 
     def push_right(self, batch: Any) -> None:
         """Take a batch of the right stream: anything with the Arrow PyCapsule interface."""
+        self.push("right", batch)
+
+    def push(self, side: Side, batch: Any, *, where: str = "") -> None:
+        """The same for the side that is named. `where` begins the message of an error instead of "push_left"."""
+        choose("side", side, SIDES)
         with self._lock:
-            self._push("right", batch)
+            self._push(side, batch, where or f"push_{side}")
+
+    def heartbeat(self, side: Side, time: Any) -> None:
+        """Say that a stream has come to this time, as if a row with it had been pushed: rows that wait for the stream
+        are joined, and windows that have closed are let go. The time is given as the time column has it."""
+        choose("side", side, SIDES)
+        if self.options.time is None:
+            raise ArgumentError("heartbeat: the join has no time column, so no row waits for a stream's time")
+        name = self.options.time.of(side)
+        type_ = self._schemas[side].field(name).type
+        try:
+            column = pa.array([time], type_)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            raise ArgumentError(f"time: {time!r} is no {type_}, as the time column {name!r} has it") from None
+        reached = int(read_time(column, self.options.time.unit, "heartbeat: time")[0])
+        with self._lock:
+            self._reach(self._usable("heartbeat", "open"), side, reached)
+
+    def end(self, side: Side) -> None:
+        """Say that a stream has ended: the other one no longer waits for it. Rows that still come are late."""
+        choose("side", side, SIDES)
+        with self._lock:
+            steps = self._usable("end", "open")
+            if self.options.time is not None:
+                self._reach(steps, side, INT64_MAX)
 
     def poll(self) -> pa.Table:
         """The results that are ready and were not polled yet, without waiting."""
@@ -143,6 +173,12 @@ class WindowJoin:
         with self._lock:
             taken, self._late = self._late, {side: [] for side in SIDES}
         return LateRows(*(pa.concat_tables([self._schemas[side].empty_table(), *taken[side]]) for side in SIDES))
+
+    @property
+    def pending(self) -> int:
+        """How many results wait to be polled."""
+        with self._lock:
+            return 0 if self._steps is None else len(self._steps.results)
 
     @property
     def watermark(self) -> int | None:
@@ -195,8 +231,12 @@ class WindowJoin:
             self._state = "broken"
             raise
 
-    def _push(self, side: Side, batch: Any) -> None:
-        argument = f"push_{side}"
+    def _reach(self, steps: Steps, side: Side, time: int) -> None:
+        with self._whole():
+            steps.reach(side, time)
+            steps.advance()
+
+    def _push(self, side: Side, batch: Any, argument: str) -> None:
         steps = self._usable(argument, "open")
         if steps.is_full():
             self._advance(steps)
@@ -204,6 +244,13 @@ class WindowJoin:
             raise BackPressure(
                 f"{argument}: {len(steps.results)} results wait to be polled, and max_pending stops the join at "
                 f"{self.options.max_pending}; the batch was not taken: poll() and push it again until it is"
+            )
+        waiting = steps.waits_for_the_other(side)
+        if waiting:
+            raise BackPressure(
+                f"{argument}: {waiting} rows of this stream wait for the other one to come as far; the batch was not "
+                "taken: push rows of the other stream, or say how far it has come with heartbeat() or end(), and push "
+                "the batch again"
             )
         table = as_table(batch, argument)
         if not (self._may_be_null[side] and table.schema.equals(self._schemas[side])):
@@ -268,35 +315,6 @@ class WindowJoin:
             "algorithm": self.options.algorithm,
             "algorithm_why": self.options.algorithm_why,
         }
-
-
-def join(
-    left: Any,
-    right: Any,
-    *,
-    on: Predicate,
-    window: WindowArgument | tuple[WindowArgument, WindowArgument],
-    time: str | tuple[str, str] | None = None,
-    lateness: LatenessArgument = 0,
-    how: How = "inner",
-    algorithm: Algorithm = "auto",
-    index: IndexName = "auto",
-    workers: int | None = None,
-    order: Order = "none",
-    aliases: Sequence[str] | None = None,
-) -> pa.Table:
-    """Join two tables as if they had been streamed: each is one batch, so nothing is late.
-
-    Without a time column the order of pushing counts: the whole left table, then the whole right one.
-    """
-    tables = as_table(left, "left"), as_table(right, "right")
-    with WindowJoin(
-        tables[0].schema, tables[1].schema, on=on, window=window, time=time, lateness=lateness, how=how,
-        algorithm=algorithm, index=index, workers=workers, order=order, aliases=aliases,
-    ) as running:  # fmt: skip
-        running.push_left(tables[0])
-        running.push_right(tables[1])
-        return running.finish()
 
 
 def _rows_where(table: pa.Table, mask: Mask) -> pa.Table:

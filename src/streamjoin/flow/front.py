@@ -66,6 +66,9 @@ class Front(Protocol):
         """Take tuples in; what becomes ready, if anything. Where order matters, the tuples of one timestamp are in one
         step, and all of a step precede those of the next."""
 
+    def ready(self) -> list[Step]:
+        """What has become ready because a stream has come further."""
+
     def finish(self) -> list[Step]:
         """Both streams have ended: everything else becomes ready."""
 
@@ -101,6 +104,9 @@ class AsFound:
         low, high = reach(time, 1 - self._size[other(side)], self._size[side])
         return Step({side: _live(Batch(row, time, low, high, slots), live)}, {side: (time, row)})
 
+    def ready(self) -> list[Step]:
+        return []
+
     def finish(self) -> list[Step]:
         return []
 
@@ -134,6 +140,9 @@ class InOrder:
             starts = range(0, len(position), LARGEST_STEP)
             return [_step(columns, {side: slice(start, start + LARGEST_STEP)}) for start in starts]
         self._waiting[side].push([arrival.time, arrival.row, live, *arrival.slots])
+        return self.ready()
+
+    def ready(self) -> list[Step]:
         bound = self._progress.watermark
         if bound is None or bound == self._next_time:
             return []

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from ..arrays import INT64_MIN, Array
 from ..compile.generic import extremes
-from ..side import Side
+from ..side import Side, other
 
 
 class Progress:
@@ -27,6 +27,11 @@ class Progress:
         furthest = self.furthest[side]
         return None if furthest is None else max(furthest - self.lateness, INT64_MIN)
 
+    def is_ahead(self, side: Side) -> bool:
+        """Whether this stream has come further than the other one."""
+        own, others = self.furthest[side], self.furthest[other(side)]
+        return own is not None and (others is None or others < own)
+
     @property
     def watermark(self) -> int | None:
         """No future tuple of either stream, and so no future result, is earlier."""
@@ -42,6 +47,9 @@ class Progress:
 
     def advance(self, side: Side, times: Array) -> None:
         if len(times):
-            latest = extremes(times)[1]
-            furthest = self.furthest[side]
-            self.furthest[side] = latest if furthest is None else max(furthest, latest)
+            self.reach(side, extremes(times)[1])
+
+    def reach(self, side: Side, time: int) -> None:
+        """A stream has come to this time."""
+        furthest = self.furthest[side]
+        self.furthest[side] = time if furthest is None else max(furthest, time)

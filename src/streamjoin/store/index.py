@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self
 
-from ..arrays import Words
+from ..arrays import Integers, Words
 from ..tasks import RunAll
 from .batch import Batch, PairSink, Probing
 from .key_choice import KeyChooser
@@ -68,6 +68,9 @@ class Index(Protocol):
         """All tuples have expired."""
 
     # -- probes ----------------------------------------------------------------------------------------------------
+
+    def reached(self, low: Integers, high: Integers) -> int:
+        """How many tuples lie in all the windows [low, high) together, or at most a few more."""
 
     def compute_ahead(self, probing: Probing, workers: int, run_all: RunAll) -> None:
         """Compute what all shares of a batch will need, before it is split; several workers may help."""

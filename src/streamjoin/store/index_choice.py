@@ -1,25 +1,33 @@
-"""Which index a new subwindow gets when the user leaves it open.
+"""Which way of finding pairs a new subwindow gets when the user leaves it open.
+
+Two paths are compared by what they are likely to cost (`store.costs`): to scan the tuples that a probing tuple can
+reach, or to search an ordered index for those that its key asks for. A scan pays for the *reach*, the stored tuples
+inside the probing tuple's window. A search pays for the candidates of its keys among all stored tuples, of which a
+batch that spans many windows stores far more than any of its tuples can reach.
 
 PanJoin (section V-A4) advises BI-Sort where batches or results are many, else RaP-Table, or WiB+-Tree where keys drift:
 its BI-Sort merges every batch into one large array, which small batches cannot pay for. Ours merges seldom and keeps
 the youngest tuples in a tail, so it is the fastest of the three at every batch size (docs/indexes.md has the figures).
-Keys that drift only move its key space. What remains to be decided is whether searching is worth it at all.
+Keys that drift only move its key space.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from . import bi_sort, scan
 from .batch import Batch
+from .costs import COSTS, comparison_cost
 from .index import IndexKind
 from .key_choice import KeyChooser
 from .registry import INDEXES
 
-FEW_COMPARISONS = 1 << 20
-"""A batch and a window with fewer pairs than this: a scan is done before an index has sorted the batch."""
-LARGE_SHARE = 0.1
-"""Where a probing tuple asks for more of the window than this, a scan writes the results as fast."""
+PATIENCE = 1.2
+"""By what factor another path must be cheaper than the one in use."""
+GROWTH = 4
+"""By what factor a window may grow before what is known of its reach is out of date. An index that can be searched can
+also be scanned, so it is opened where nothing is known."""
 SCAN, SEARCH = scan.KIND, bi_sort.KIND
 """What "auto" chooses from."""
 
@@ -38,7 +46,7 @@ class IndexChoice:
 
 
 class IndexChooser:
-    """Watches one side's batches and keys, and chooses at each border between subwindows.
+    """Watches one side's batches, keys and reach, and chooses at each border between subwindows.
 
     `index` is the name of the index that the user asked for, or "auto".
     """
@@ -46,7 +54,13 @@ class IndexChooser:
     def __init__(self, index: str, keys: KeyChooser) -> None:
         self._asked = None if index == "auto" else INDEXES[index]
         self._keys = keys
+        self._comparison = comparison_cost(keys.lowered)
         self._batch = 0.0
+        self._reach: float | None = None
+        self._stored = 0
+        self._chosen: IndexKind = SEARCH
+        self.estimates: dict[str, float] = {}
+        """What a probing tuple would cost on each path, in nanoseconds."""
 
     @property
     def only(self) -> IndexKind | None:
@@ -60,23 +74,62 @@ class IndexChooser:
         size = len(batch)
         self._batch = float(size) if not self._batch else self._batch + (size - self._batch) / 8
 
+    def note_reach(self, reach: float, stored: int) -> None:
+        """A probing tuple has so many of the stored tuples in its window."""
+        self._reach, self._stored = reach, stored
+
+    @property
+    def searches(self) -> bool:
+        """Whether a search is worth its index, as far as is known."""
+        return self._chosen is not SCAN
+
     def choose(self, window: int) -> IndexChoice:
         """The index for the next subwindow of a window that has `window` tuples."""
         if self.only is not None:
             return IndexChoice(self.only, self._why_only())
-        if not self._keys.is_informed:
+        if self._reach is None or not self._keys.is_informed:
             return IndexChoice(SEARCH, "the predicate has a key; nothing has probed it yet")
-        batch = max(round(self._batch), 1)
-        load = f"batches of about {batch} against {window} tuples"
-        if batch * window < FEW_COMPARISONS:
-            return IndexChoice(SCAN, f"{load} are compared faster than searched")
-        self._keys.choose(window)
-        share = (self._keys.candidates or 0.0) / max(window, 1)
-        if share > LARGE_SHARE:
-            return IndexChoice(SCAN, f"a probing tuple asks for {share:.0%} of the window")
-        return IndexChoice(SEARCH, f"{load}, {share * window:.3g} candidates for each")
+        if window > GROWTH * self._stored:
+            return IndexChoice(SEARCH, "the window has grown; nothing has probed it since")
+        self.compare_paths(window)
+        return IndexChoice(self._chosen, self._why_chosen())
+
+    def _why_chosen(self) -> str:
+        batch, reach = max(round(self._batch), 1), self._reach or 0
+        candidates = self._keys.candidates
+        by_key = "" if candidates is None else f", {candidates:.3g} candidates by key"
+        costs = ", ".join(f"{name} about {cost:.3g} ns" for name, cost in self.estimates.items())
+        return f"batches of about {batch} reach {reach:.3g} of {self._stored} tuples{by_key}; per tuple: {costs}"
+
+    def compare_paths(self, window: int) -> None:
+        """Estimate both paths anew, and change to the other one if it is cheaper by far."""
+        if self._reach is None:
+            return
+        batch = max(self._batch, 1.0)
+        scanned = COSTS.scanned_probe + self._reach * self._comparison + COSTS.scan_step / batch
+        searched = COSTS.insert + COSTS.range_ + COSTS.search_step / batch
+        if scanned > searched / PATIENCE:  # else it is not worth to look at keys
+            self._keys.choose(window)
+            searched = COSTS.insert + self._keys.cost + COSTS.search_step / batch
+        self.estimates = {SCAN.name: scanned, SEARCH.name: searched}
+        if self._chosen is SCAN and searched * PATIENCE < scanned:
+            self._chosen = SEARCH
+        elif self._chosen is SEARCH and scanned * PATIENCE < searched:
+            self._chosen = SCAN
 
     def _why_only(self) -> str:
         if self._asked is None:
             return "the predicate has no key to sort by"
         return "asked for" if self.only is self._asked else "this side has no key to sort by"
+
+    def path(self, opened: IndexKind) -> IndexKind:
+        """The path in use, where this kind of subwindow was opened last. One that can be searched may be scanned."""
+        return SCAN if self.only is None and not self.searches else opened
+
+    def why(self, choice: IndexChoice) -> str:
+        """The reason for the path in use."""
+        return self._why_chosen() if self.only is None and self.estimates else choice.why
+
+    def figures(self) -> dict[str, Any]:
+        """What the choice rests on, for metrics."""
+        return {"reach": self._reach, "estimates": dict(self.estimates)}

@@ -20,14 +20,12 @@ from ..predicate.lower import Lowered, Test
 from ..predicate.render import render
 from ..side import Side, other
 from .batch import Batch, concatenated
+from .costs import COSTS
 from .key_arithmetic import Reduction, lowered_by
 from .keyspace import HASH_BITS, KEY_BITS, REST_BITS, KeySpace
 from .ranges import Ranges
 
 STORED_SAMPLE, PROBING_SAMPLE = 1024, 256
-RANGE_COST, CANDIDATE_COST, PASSED_COST, SCAN_COST = 60.0, 15.0, 2.0, 0.1
-"""Nanoseconds to find a range in every subwindow, to look at a candidate, to skip one because of its rest, and to
-compare with an irregular tuple. Only the ratios matter."""
 MOST_CELL_BITS = 20
 PATIENCE = 1.3
 """By what factor a key space may become worse before others are tried, and by what factor these must be better."""
@@ -38,7 +36,7 @@ class KeyChooser:
     """Watches samples of both streams, and chooses the key space of one stored side."""
 
     def __init__(self, lowered: Lowered, stored: Side) -> None:
-        self._lowered, self._stored = lowered, stored
+        self.lowered, self._stored = lowered, stored
         mine = stored == "right"
         self._equalities = tuple((pair[mine], pair[not mine]) for pair in lowered.hash_slots)
         self._keys = lowered.range_keys[stored]
@@ -52,6 +50,8 @@ class KeyChooser:
         self._cost_when_chosen, self._window_when_chosen = 0.0, 0
         self._chosen_knowing = False
         self.changes = 0
+        self.cost = 0.0
+        """What a probing tuple is likely to cost in the window, in nanoseconds, once a space was chosen."""
         self.candidates: float | None = None
         """How many candidates a probing tuple is likely to find in the window; None while nothing is known."""
 
@@ -90,7 +90,7 @@ class KeyChooser:
         stored, probing = self._recent["stored"], self._recent["probing"]
         if stored:
             self._stored_sample = {
-                k: np.concatenate([batch.slots[k] for batch in stored]) for k in self._lowered.kept[self._stored]
+                k: np.concatenate([batch.slots[k] for batch in stored]) for k in self.lowered.kept[self._stored]
             }
         if probing:
             self._probing_sample = concatenated(list(probing))
@@ -118,14 +118,15 @@ class KeyChooser:
         best_cost = np.inf
         if current is not None and self._covers(current):
             cost, self.candidates = self._cost(current, window)
+            self.cost = cost
             known = self._chosen_knowing and window <= 2 * self._window_when_chosen
-            if known and cost <= PATIENCE * max(self._cost_when_chosen, RANGE_COST):
+            if known and cost <= PATIENCE * max(self._cost_when_chosen, COSTS.range_):
                 return current
             best, best_cost = current, cost / PATIENCE  # others must be better by this factor
         for space in self._candidates():
             cost, candidates = self._cost(space, window)
             if cost < best_cost:
-                best, best_cost, self.candidates = space, cost, candidates
+                best, best_cost, self.candidates, self.cost = space, cost, candidates, cost
         assert best is not None
         self.changes += current is not None and best is not current
         self._current = best
@@ -176,10 +177,10 @@ class KeyChooser:
         if len(self._equalities) != 1 or self._keys:
             return None
         own, probing = self._equalities[0]
-        slot = self._lowered.slots[self._stored][own]
+        slot = self.lowered.slots[self._stored][own]
         if slot.dtype != "int32":
             return None
-        lowered = self._lowered
+        lowered = self.lowered
         alone = len(lowered.tests) == 1 and isinstance(lowered.tests[0], Test) and lowered.others == "True"
         decides = alone and not lowered.recheck and not lowered.recheck_long_text
         return RangeKey(own, ((probing, probing),), exact=True, decides=decides, expr=slot.expr)
@@ -193,7 +194,7 @@ class KeyChooser:
         wider: int = 0,
         why: str,
     ) -> KeySpace:
-        slots, probing = self._lowered.slots[self._stored], self._lowered.slots[other(self._stored)]
+        slots, probing = self.lowered.slots[self._stored], self.lowered.slots[other(self._stored)]
         space = KeySpace(hashed=hashed, cells=cells, suffix=suffix, why=why)
         for key in space.keys:
             domain = slots[key.key].encoding.domain
@@ -221,7 +222,7 @@ class KeyChooser:
         return self._stored_sample.get(key.key, np.empty(0, np.int64)).astype(np.int64)
 
     def _reduction(self, key: RangeKey, bits: int) -> Reduction:
-        if self._lowered.slots[self._stored][key.key].dtype == "int32" and bits >= 32:
+        if self.lowered.slots[self._stored][key.key].dtype == "int32" and bits >= 32:
             return Reduction(-(2**31), 0, 32)
         base, span = _room(self._values(key))
         return Reduction(base, max(span.bit_length() - bits, 0), bits)
@@ -258,8 +259,8 @@ class KeyChooser:
         hits = np.searchsorted(words, ranges.high, side="right") - np.searchsorted(words, ranges.low)
         seen = float(hits.sum()) / probes / max(count, 1) * window
         candidates = seen * self._share_within(space, words, ranges, hits)
-        cost = len(ranges.low) / probes * RANGE_COST + seen * PASSED_COST + candidates * CANDIDATE_COST
-        return cost + scanned * SCAN_COST, candidates
+        cost = len(ranges.low) / probes * COSTS.range_ + seen * COSTS.passed + candidates * COSTS.candidate
+        return cost + scanned * COSTS.irregular, candidates
 
     @staticmethod
     def _share_within(space: KeySpace, words: Words, ranges: Ranges, hits: Array) -> float:

@@ -9,7 +9,7 @@ from ..predicate.references import reference
 from ..side import Side
 
 BLOCK = 1024
-"""Stored tuples per slice of a scan: a few 32-bit columns of it stay in the first-level cache."""
+"""The most stored tuples in a slice of a scan: a few 32-bit columns of it stay in the first-level cache."""
 TILE = 4
 """Probing tuples that are compared with a slice together; their slots stay in registers."""
 LONG_CONDITION = 10
@@ -88,82 +88,97 @@ def _is_band(a: Test, b: Test) -> bool:
 
 
 def scan_source(lowered: Lowered, stored: Side) -> str:
-    """Every probing tuple against every stored one: slice by slice, four probes at a time.
+    """Every probing tuple against the stored ones that it may meet: slice by slice, four probes at a time.
+
+    `first_place` and `last_place` say where the stored tuples lie that a probing tuple may meet. `group` probing tuples
+    pass over a slice before the next slice follows: all of them where each meets many tuples, so that a slice stays in
+    the cache, and a few where each meets few, so that they meet the same ones.
 
     A vectorised loop first asks whether any of the four matches anything in the slice; only if so the exact
     condition is computed into a mask. Where hits are frequent the question is skipped for a while. A unit of work
-    (slice x tile) starts only if all its possible pairs fit into the output, so the caller can drain and go on.
+    (slice x tile) starts only if all its possible pairs fit into the output and the number of comparisons stays below
+    `most`, so the caller can drain, look around and go on.
     """
     text = ConditionText(lowered, stored)
     quick = _Filter(text)
 
     def search(lanes: int) -> str:
         if not quick.worthwhile:
-            return f"{' ' * 16}hit = True\n"
+            return f"{' ' * 20}hit = True\n"
         names = [str(lane) for lane in range(lanes)]
-        setup = "".join(text.load(n, f"first + {n}", 16) for n in names)
-        setup += "".join(f"{' ' * 16}{text.lane(line, n)}\n" for n in names for line in quick.setup)
-        inner = "".join(text.lines(n, 20) for n in names) if quick.needs_lines else ""
+        setup = "".join(text.load(n, f"first + {n}", 20) for n in names)
+        setup += "".join(f"{' ' * 20}{text.lane(line, n)}\n" for n in names for line in quick.setup)
+        inner = "".join(text.lines(n, 24) for n in names) if quick.needs_lines else ""
         any_lane = " | ".join(f"({text.lane(quick.condition, n)})" for n in names)
-        return f"{setup}                for j in range(size):\n{inner}                    hit |= {any_lane}\n"
+        return f"{setup}                    for j in range(size):\n{inner}                        hit |= {any_lane}\n"
 
-    return f"""{KERNEL_HEADER}from streamjoin.store.words import COMPARED, DONE, NEXT
+    return f"""{KERNEL_HEADER}from streamjoin.store.words import COMPARED, DONE, NEXT, PARTITION, STOPPED
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def scan({text.parameters("coordinates", "block_low", "block_high", "count", "low")}, high, probes,
+def scan({text.parameters("coordinates", "first_place")}, last_place, low, high, group, most,
          out_probe, out_stored, state):
     found = np.int64(0)
-    unit, compared = state[NEXT], state[COMPARED]
-    whole = probes // {TILE}
-    tiles = whole + probes % {TILE}
-    blocks = (count + {BLOCK - 1}) // {BLOCK}
+    leader, begin, next_probe, compared = state[NEXT], state[STOPPED] - 1, state[PARTITION], state[COMPARED]
+    most += compared
+    probes = len(low)
     room = len(out_probe) - {TILE * BLOCK}
     mask = np.empty({BLOCK}, np.bool_)
     sure = 0
     density = 0
-    while unit < blocks * tiles:
-        block = unit // tiles
-        begin = block * {BLOCK}
-        end = min(begin + {BLOCK}, count)
-{text.views(8, "[begin:end]")}        coordinate = coordinates[begin:end]
-        size = len(coordinate)
-        for tile in range(unit % tiles, tiles):
-            if found > room:
-                state[NEXT], state[COMPARED] = block * tiles + tile, compared
-                return found
-            if tile < whole:
-                first, last = tile * {TILE}, tile * {TILE} + {TILE}
-            else:
-                first = whole * {TILE} + (tile - whole)
-                last = first + 1
-            near = False
-            for i in range(first, last):
-                near |= (block_high[block] >= low[i]) & (block_low[block] < high[i])
-            if not near:
-                continue
-            compared += (last - first) * size
-            # Does anything in the slice match one of the tile's probes? Not asked where the last slices had many hits.
-            hit = False
-            if sure == 0:
-                density = 0
-            if sure > 0:
-                sure -= 1
-                hit = True
-            elif tile < whole:
-{search(TILE)}            else:
-{search(1)}            # Then compute the exact condition for each probe, and collect the pairs that lie in its window.
-            if hit:
-                before = found
-                for i in range(first, last):
-{text.load("i", "i", 20)}                    for j in range(size):
-{text.lines("i", 24)}                        mask[j] = {text.lane(lowered.condition, "i")}
-                    found = collect(mask, np.int32(i), begin, coordinate, low[i], high[i],
-                                    out_probe, out_stored, found, density)
-                if found - before > 4 * (last - first):
-                    sure = 8
-                    density = 2 if (found - before) * 16 > (last - first) * size else 1
-        unit = (block + 1) * tiles
+    while leader < probes:
+        # The group passes over the slices that any of it may meet.
+        followers = min(leader + group, probes)
+        final = last_place[leader]
+        nearest = first_place[leader]
+        for i in range(leader + 1, followers):
+            nearest = min(nearest, first_place[i])
+            final = max(final, last_place[i])
+        if begin < 0:
+            begin, next_probe = nearest, leader
+        while begin < final:
+            end = min(begin + {BLOCK}, final)
+            while next_probe < followers:
+                if found > room or compared > most:
+                    state[NEXT], state[STOPPED], state[PARTITION] = leader, begin + 1, next_probe
+                    state[COMPARED] = compared
+                    return found
+                first = next_probe
+                last = first + {TILE} if first + {TILE} <= followers else first + 1
+                next_probe = last
+                start, stop = first_place[first], last_place[first]
+                for i in range(first + 1, last):
+                    start = min(start, first_place[i])
+                    stop = max(stop, last_place[i])
+                start, stop = max(start, begin), min(stop, end)
+                if start >= stop:
+                    continue
+                size = stop - start
+                compared += (last - first) * size
+{text.views(16, "[start:stop]")}                coordinate = coordinates[start:stop]
+                # Does anything in the slice match one of the tile? Not asked where the last slices had many hits.
+                hit = False
+                if sure == 0:
+                    density = 0
+                if sure > 0:
+                    sure -= 1
+                    hit = True
+                elif last - first == {TILE}:
+{search(TILE)}                else:
+{search(1)}                # Then compute the exact condition for each probe, and collect the pairs in its window.
+                if hit:
+                    before = found
+                    for i in range(first, last):
+{text.load("i", "i", 24)}                        for j in range(size):
+{text.lines("i", 28)}                            mask[j] = {text.lane(lowered.condition, "i")}
+                        found = collect(mask, np.int32(i), start, coordinate, low[i], high[i],
+                                        out_probe, out_stored, found, density)
+                    if found - before > 4 * (last - first) or (found - before) * 32 > (last - first) * size:
+                        sure = 8
+                        density = 2 if (found - before) * 16 > (last - first) * size else 1
+            begin, next_probe = end, leader
+        begin = np.int64(-1)
+        leader = followers
     state[NEXT], state[COMPARED] = DONE, compared
     return found
 """

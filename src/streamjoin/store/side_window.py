@@ -6,6 +6,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from ..arrays import Words
 from ..predicate.lower import Lowered
 from ..side import Side
@@ -17,6 +19,11 @@ from .index import Index, Opening
 from .index_choice import IndexChoice, IndexChooser
 from .key_choice import KeyChooser
 from .subwindow import StoredSide
+
+REACH_SAMPLE = 32
+"""Probing tuples whose reach is measured at a review."""
+REVIEW = 1 << 14
+"""The choice of a path is reviewed after so many probing tuples, if nothing was stored anew."""
 
 
 class SideWindow:
@@ -37,6 +44,10 @@ class SideWindow:
         only = self._chooser.only
         self._scanned = only is not None and only.scanned
         """Whether all subwindows are scanned, so that nothing needs to be known of keys."""
+        self._is_open = only is None
+        """Whether the path is ours to choose."""
+        self._unseen, self._patience = 0, 1
+        """Probing tuples since the last review of the choice, and after how many the next one is due."""
         self._chain = Chain(self._open, LARGEST_SCANNED if self._scanned else LARGEST, self._scanned)
 
     def insert(self, batch: Batch) -> None:
@@ -66,17 +77,33 @@ class SideWindow:
 
     def expect(self, batch: Batch) -> None:
         """This batch of the other side is about to probe."""
-        if not self._scanned:
-            self._keys.observe_probing(batch)
-            self._chooser.expect(batch)
+        if self._scanned or not len(batch):
+            return
+        self._keys.observe_probing(batch)
+        self._chooser.expect(batch)
+        self._unseen += len(batch)
+        if self._is_open and self._unseen >= min(self._patience, REVIEW) and self._chain.subwindows:
+            self._review(batch)
+
+    def _review(self, batch: Batch) -> None:
+        """See how far probing tuples reach, and whether the path in use is still the best. This happens seldom, but
+        soon after the beginning."""
+        self._unseen, self._patience = 0, 2 * self._patience
+        some = batch.take(np.arange(0, len(batch), -(-len(batch) // REACH_SAMPLE)))
+        reach = sum(subwindow.reached(some.low, some.high) for subwindow in self._chain.subwindows) / len(some)
+        self._chooser.note_reach(reach, self.count)
+        self._chooser.compare_paths(self.count)
 
     def index_early(self) -> None:
         """Index what was inserted, if it is known by now how it will be probed."""
-        if self._keys.is_informed:
+        if self._keys.is_informed and not self._is_open:
             self._chain.prepare()
+        elif self._is_open and self._chooser.estimates:
+            self.prepare()
 
     def prepare(self) -> None:
-        if not self._scanned:
+        """Index what was inserted, where a search is the better path."""
+        if not self._scanned and (not self._is_open or self._chooser.searches):
             self._chain.prepare()
 
     def shares(self, batch: Batch, workers: int, parts: int = 1) -> list[Probing]:
@@ -162,12 +189,13 @@ class SideWindow:
             kinds[subwindow.name] = kinds.get(subwindow.name, 0) + 1
         newest = self._chain.subwindows[-1] if self._chain.subwindows else None
         return {
-            "index": self._index if self._choice is None else self._choice.kind.name,
-            "why": "nothing is stored yet" if self._choice is None else self._choice.why,
+            "index": self._index if self._choice is None else self._chooser.path(self._choice.kind).name,
+            "why": "nothing is stored yet" if self._choice is None else self._chooser.why(self._choice),
             "key": None if newest is None else newest.key,
             "subwindows": kinds,
             "switches": max(self._switches, 0),
             "key_changes": self._keys.changes,
+            **self._chooser.figures(),
             "bytes": self.nbytes,
             "newest": {} if newest is None else newest.figures(),
         }

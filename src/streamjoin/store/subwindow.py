@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, Integers
 from ..compile.cache import Kernel, LazyKernel, compiled
 from ..predicate.lower import Lowered
 from ..side import Side, other
@@ -17,8 +17,16 @@ from .batch import Batch, PairSink, Probing
 from .integer_column import IntegerColumn
 from .key_choice import KeyChooser
 from .keyspace import KeySpace
-from .scan_kernel import BLOCK, scan_source
+from .reach import Reach
+from .scan_kernel import scan_source
 from .words import COMPARED, DONE, NEXT, WordIndex, new_state
+
+GROUP = 32
+"""Probing tuples that scan the same stored tuples together, where each reaches few of them."""
+LONG_REACH = 1 << 13
+"""Stored tuples. Where probing tuples reach more than this, what they reach does not stay in the cache."""
+AT_ONCE = 1 << 30
+"""Comparisons of one call of a scan: under a tenth of a second, so that Ctrl-C is soon seen."""
 
 Template = Callable[[Lowered, Side], str]
 """Writes the text of a kernel for a lowered predicate and the side that is stored."""
@@ -76,6 +84,7 @@ class Subwindow:
             self._records = np.empty(capacity, stored.record)
             self.slots = self._views(self._records)
         self.coordinate = IntegerColumn(capacity, explicit=scanned)
+        self.reach = Reach(capacity)
         self.row = IntegerColumn(capacity)
         self.count = 0
 
@@ -97,7 +106,9 @@ class Subwindow:
 
     @property
     def nbytes(self) -> int:
-        return self.stored.record.itemsize * self.capacity + self.coordinate.nbytes + self.row.nbytes
+        return (
+            self.stored.record.itemsize * self.capacity + self.coordinate.nbytes + self.reach.nbytes + self.row.nbytes
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but what `attach` restores: kernels belong to a process, and pickled views of the records would
@@ -110,6 +121,9 @@ class Subwindow:
 
     def attach(self, stored: StoredSide, keys: KeyChooser) -> None:
         self.stored = stored
+        if "reach" not in self.__dict__:  # the state of an older version
+            self.reach = Reach(self.capacity)
+            self.reach.append(self.coordinate, 0, self.count)
         if self._records is not None:
             self.slots = self._views(self._records)
 
@@ -118,6 +132,7 @@ class Subwindow:
         for number, stored in self.slots.items():
             stored[start:end] = batch.slots[number]
         self.coordinate.append(batch.coordinate)
+        self.reach.append(self.coordinate, start, end)
         self.row.append(batch.row)
         self.count = end
 
@@ -153,42 +168,52 @@ class Subwindow:
     def figures(self) -> dict[str, Any]:
         return {}
 
-    def scan(
-        self, batch: Batch, sink: PairSink, start: int, stop: int, blocks: tuple[Array, Array] | None = None
-    ) -> Iterator[int]:
-        """Compare probing tuples with all tuples at places [start, stop).
+    def reached(self, low: Integers, high: Integers) -> int:
+        first, last = self.reach.places(self.coordinate, 0, self.count, low, high)
+        return int((last - first).sum())
 
-        `blocks` are the lowest and the highest coordinates of the blocks from `start` on, so that the scan can skip
-        some; None: it looks at all.
-        """
+    def scan(self, batch: Batch, sink: PairSink, start: int, stop: int) -> Iterator[int]:
+        """Compare probing tuples with the tuples at places [start, stop) that they may meet."""
         if stop <= start or not len(batch):
             return iter(())
-        if blocks is None:
-            count = -(-(stop - start) // BLOCK)
-            blocks = np.full(count, self.coordinate.lowest), np.full(count, self.coordinate.highest)
-        slots, coordinate = self.stored.tested(self.slots), self.coordinate.array
-        if start or self._records is not None:
-            slots = [np.ascontiguousarray(slot[start:stop]) for slot in slots]
-        if start or coordinate is None:
-            coordinate = self.coordinate.slice(start, stop)
-        own = (*slots, coordinate, *blocks, stop - start)
-        return self.run(self.stored.kernel(scan_source, "scan"), batch, sink, own, (), start)
+        first, last = self.reach.places(self.coordinate, start, stop, batch.low, batch.high)
+        begin, end, reached = reached_places(first, last)
+        if begin >= end:
+            return iter(())
+        slots, coordinate = self.stored.tested(self.slots), self.coordinate.slice(begin, end)
+        if self._records is None:
+            slots = [slot[begin:end] for slot in slots]
+        else:
+            slots = [np.ascontiguousarray(slot[begin:end]) for slot in slots]
+        if begin:
+            first -= begin
+            last -= begin
+        group = GROUP if reached < LONG_REACH * len(batch) else len(batch)
+        ends = (last, batch.low, batch.high, group, AT_ONCE)
+        return self.run(
+            self.stored.kernel(scan_source, "scan"), batch, sink, (*slots, coordinate), (first,), ends, begin
+        )
 
     def run(
-        self, kernel: Kernel, batch: Batch, sink: PairSink, own: Sequence[Any], of_probes: Sequence[Any], start: int = 0
-    ) -> Iterator[int]:  # fmt: skip
+        self,
+        kernel: Kernel,
+        batch: Batch,
+        sink: PairSink,
+        own: Sequence[Any],
+        of_probes: Sequence[Any],
+        rest: Sequence[Any],
+        start: int = 0,
+    ) -> Iterator[int]:
         """Call a kernel until it is done, and drain its output after each call; gives the comparisons of each call.
 
         `own` are the stored tuples' columns from place `start` on and the index's arrays, `of_probes` is what the index
-        computed for the probing tuples. The kernel keeps in its state where to go on.
+        computed for the probing tuples, `rest` what follows their slots. The kernel keeps in its state where to go on.
         """
         probing, state = self.stored.tested_of_probes(batch), new_state()
         while state[NEXT] != DONE:
             compared = int(state[COMPARED])
             probe_places, stored_places = sink.buffers
-            found = kernel(
-                *own, *probing, *of_probes, batch.low, batch.high, len(batch), probe_places, stored_places, state
-            )
+            found = kernel(*own, *probing, *of_probes, *rest, probe_places, stored_places, state)
             if start:
                 stored_places[:found] += np.int32(start)
             sink.drain(found, batch.row, self.row)
@@ -196,9 +221,10 @@ class Subwindow:
 
 
 @compiled
-def block_ranges(coordinate, start, stop, lows, highs):  # type: ignore[no-untyped-def]
-    """Widen the ranges of the blocks that hold places [start, stop), whose coordinates are given."""
-    for place in range(start, stop):
-        block = place // BLOCK
-        lows[block] = min(lows[block], coordinate[place - start])
-        highs[block] = max(highs[block], coordinate[place - start])
+def reached_places(first, last):  # type: ignore[no-untyped-def]
+    """From where to where any probing tuple reaches, and how many tuples they all reach together."""
+    begin, end, total = first[0], last[0], np.int64(0)
+    for i in range(len(first)):
+        begin, end = min(begin, first[i]), max(end, last[i])
+        total += last[i] - first[i]
+    return begin, end, total

@@ -20,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...arrays import Array
-from ...engine.window_join import WindowJoin, join
+from ...engine.replay import join
+from ...engine.window_join import WindowJoin
 from ...lab.model import meeting_latency
 from ...reporting.measure import check
 from ..workloads import CELLJOIN_SQL

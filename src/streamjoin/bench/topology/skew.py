@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...arrays import Array
-from ...engine.window_join import WindowJoin, join
+from ...engine.replay import join
+from ...engine.window_join import WindowJoin
 from ...parallel.gate import Gate
 from ...reporting.measure import check
 from ...side import SIDES

@@ -1,0 +1,122 @@
+"""Where in a subwindow the tuples lie that a probing tuple may meet: the window as a band on coordinates.
+
+Tuples come nearly in the order of their coordinates. Two bounds make a search possible whatever the order is: `upper`,
+the highest coordinate up to a place, and `lower`, the lowest one from a place on. Both ascend, and the tuples with
+coordinates in [low, high) lie between the first place where `upper` reaches `low` and the first one where `lower`
+reaches `high`. Where tuples are in order, both bounds are the coordinates themselves.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import INT64_MAX, Integers
+from ..compile.cache import compiled
+from .integer_column import IntegerColumn
+
+
+class Reach:
+    """Bounds of a column of up to `capacity` coordinates."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._bounds: tuple[Integers, Integers] | None = None
+        """Upper and lower; None while tuples are in order."""
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self._bounds is None else sum(bound.nbytes for bound in self._bounds)
+
+    def append(self, column: IntegerColumn, start: int, stop: int) -> None:
+        """The coordinates at places [start, stop) are new."""
+        array = column.array
+        if array is None:
+            return
+        if self._bounds is None:
+            if is_ascending(array[max(start - 1, 0) : stop]):
+                return
+            self._bounds = np.empty(self._capacity, np.int64), np.empty(self._capacity, np.int64)
+            start = 0
+        _extend(array, start, stop, *self._bounds)
+
+    def places(
+        self, column: IntegerColumn, start: int, stop: int, low: Integers, high: Integers
+    ) -> tuple[Integers, Integers]:
+        """For each probing tuple: from where to where in [start, stop) the tuples lie that it may meet."""
+        first, last = np.empty(len(low), np.int64), np.empty(len(low), np.int64)
+        if column.array is None:
+            _count_up(column.first, start, stop, low, high, first, last)
+        else:
+            upper, lower = (column.array, column.array) if self._bounds is None else self._bounds
+            _find(upper, lower, start, stop, low, high, first, last)
+        return first, last
+
+
+@compiled
+def is_ascending(values):  # type: ignore[no-untyped-def]
+    """Whether no value is below the one before."""
+    for k in range(1, len(values)):
+        if values[k] < values[k - 1]:
+            return False
+    return True
+
+
+@compiled
+def _extend(array, start, stop, upper, lower):  # type: ignore[no-untyped-def]
+    highest = array[0] if start == 0 else upper[start - 1]
+    for place in range(start, stop):
+        highest = max(highest, array[place])
+        upper[place] = highest
+    lowest = np.int64(INT64_MAX)
+    for place in range(stop - 1, -1, -1):
+        if place < start and lower[place] <= lowest:
+            break
+        if place >= start:
+            lowest = min(lowest, array[place])
+        lower[place] = lowest
+
+
+@compiled
+def _find(upper, lower, start, stop, low, high, first, last):  # type: ignore[no-untyped-def]
+    """Neighbours ask for neighbouring places, so each search begins where the one before ended."""
+    begin, end = start, start
+    for i in range(len(low)):
+        begin = _reaching(upper, begin, start, stop, low[i])
+        end = _reaching(lower, end, start, stop, high[i])
+        first[i], last[i] = begin, max(begin, end)
+
+
+@compiled
+def _count_up(base, start, stop, low, high, first, last):  # type: ignore[no-untyped-def]
+    """The same where the coordinate at each place is base + place."""
+    lowest, beyond = base + start, base + stop
+    for i in range(len(low)):
+        first[i] = min(max(low[i], lowest), beyond) - base
+        last[i] = max(min(max(high[i], lowest), beyond) - base, first[i])
+
+
+@compiled
+def _reaching(bound, near, start, stop, value):  # type: ignore[no-untyped-def]
+    """The first place in [start, stop) where an ascending bound is at least the value; `stop` if there is none."""
+    step = 1
+    if near < stop and bound[near] < value:
+        below, above = near, near + 1
+        while above < stop and bound[above] < value:
+            below = above
+            step *= 2
+            above += step
+        above = min(above, stop)
+    else:
+        below, above = near - 1, near
+        while below >= start and bound[below] >= value:
+            above = below
+            step *= 2
+            below -= step
+        below = max(below, start - 1)
+    while above - below > 1:
+        middle = (below + above) // 2
+        if bound[middle] < value:
+            below = middle
+        else:
+            above = middle
+    return above

@@ -1,0 +1,167 @@
+"""Whole tables and readers: walked in time order, in slices, with the results of the plain meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streamjoin as sj
+from streamjoin import oracle
+from streamjoin.engine import replay
+
+from .. import constants, interpreted
+from ..predicates import BAND
+from ..streams import left, opened, right
+
+WINDOWS: list[Any] = [sj.TimeWindow(1), sj.TimeWindow(7), 1, 5]
+Rows = list[tuple[int, int]]
+ROWS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 6)), max_size=25)
+
+
+@contextmanager
+def smaller(**values: int) -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        constants.replace(patch, **values)
+        yield patch
+
+
+def table(rows: Rows) -> pa.Table:
+    columns = {"t": [t for t, _ in rows], "k": [k for _, k in rows], "n": list(range(len(rows)))}
+    return pa.table(columns, schema=pa.schema([(name, pa.int64()) for name in columns]))
+
+
+@given(
+    ROWS, ROWS, st.sampled_from(WINDOWS), st.sampled_from(WINDOWS), st.sampled_from(["inner", "full", "semi", "anti"]),
+    st.sampled_from(["none", "sorted"]), st.booleans(), st.integers(1, 9),
+)  # fmt: skip
+@settings(max_examples=150)
+def test_tables_of_any_order_in_slices_of_any_size(
+    l: list[tuple[int, int]],
+    r: list[tuple[int, int]],
+    wl: Any,
+    wr: Any,
+    how: Any,
+    order: Any,
+    in_order: bool,
+    size: int,
+) -> None:
+    if in_order:
+        l, r = sorted(l, key=lambda row: row[0]), sorted(r, key=lambda row: row[0])
+    windows = tuple(sj.CountWindow(w) if isinstance(w, int) else w for w in (wl, wr))
+    tables = table(l), table(r)
+    with smaller(SLICE=size, ENOUGH=3) as patch:
+        interpreted.install(patch)
+        out = sj.join(*tables, on=BAND, window=(wl, wr), time="t", how=how, order=order)
+    rows = [t.to_pylist() for t in tables]
+    wanted = oracle.join_rows(
+        *rows, lambda a, b: abs(a["k"] - b["k"]) <= 1, windows, time=("t", "t"), how=how,
+    )  # fmt: skip
+    partner = out["n_right"].to_pylist() if how in ("inner", "full") else [None] * out.num_rows
+    found = list(zip(out["n"].to_pylist(), partner, strict=True))
+    assert sorted(found, key=str) == sorted(wanted, key=str)
+    if order == "sorted":
+        assert found == wanted
+
+
+def slow_reader(rows: pa.Table, size: int, read: list[int]) -> pa.RecordBatchReader:
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in rows.to_batches(max_chunksize=size):
+            read.append(batch.num_rows)
+            yield batch
+
+    return pa.RecordBatchReader.from_batches(rows.schema, batches())
+
+
+def test_readers_are_read_as_needed_and_give_what_tables_give() -> None:
+    rng = np.random.default_rng(3)
+    tables = [table(sorted(zip(rng.integers(0, 9000, 9000).tolist(), rng.integers(0, 50, 9000).tolist(), strict=True)))
+              for _ in range(2)]  # fmt: skip
+    arguments: dict[str, Any] = {"on": BAND, "window": sj.TimeWindow(20), "time": "t"}
+    wanted = sj.join(*tables, **arguments)
+    read: list[int] = []
+    with smaller(SLICE=64, ENOUGH=100):
+        out = sj.join_batches(*(slow_reader(t, 100, read) for t in tables), **arguments)
+        assert out.schema == wanted.schema
+        first = out.read_next_batch()
+        assert first.num_rows
+        assert sum(read) < 4000
+        rest = out.read_all()
+    key = [("n", "ascending"), ("n_right", "ascending")]
+    assert pa.concat_tables([pa.Table.from_batches([first]), rest]).sort_by(key).equals(wanted.sort_by(key))
+    assert sum(read) == 18_000
+
+
+def test_a_reader_that_goes_back_in_time_is_refused() -> None:
+    rows = table([(5, 1), (9, 1), (2, 1)])
+    with smaller(SLICE=2):
+        for lateness, fails in ((0, True), (6, True), (7, False)):
+            out = sj.join_batches(
+                slow_reader(rows, 2, []), rows, on=BAND, window=sj.TimeWindow(9), time="t", lateness=lateness
+            )
+            if fails:
+                with pytest.raises(sj.DataError, match="left: the time column 't' goes back from 9 to 2"):
+                    out.read_all()
+            else:
+                assert out.read_all().num_rows == 9
+
+
+def test_errors_name_the_input() -> None:
+    good, bad = table([(1, 1)]), pa.table({"t": pa.array([None], pa.int64()), "k": [1], "n": [1]})
+    with pytest.raises(sj.DataError, match=r"^right: time column 't' is NULL"):
+        sj.join(good, bad, on=BAND, window=sj.TimeWindow(9), time="t")
+
+
+def test_the_rest_of_one_table_does_not_pile_up() -> None:
+    """The other one has ended, so windows close behind the rows that still come."""
+    few, many = table([(1, 1)]), table([(t, t % 5) for t in range(20_000)])
+    with smaller(SLICE=500), opened(left=few.schema, right=many.schema, on=BAND, time="t") as join:
+        most = 0
+        for _ in replay.replay(join, few, slow_reader(many, 500, [])):
+            most = max(most, join.metrics()["right"]["window"])
+        assert most < 5000
+
+
+def test_a_heartbeat_moves_time_on() -> None:
+    with opened(order="sorted") as join:
+        join.push_left(left([1, 5]))
+        join.push_right(right([1]))
+        assert join.poll().num_rows == 0
+        join.heartbeat("right", 6)
+        assert join.poll().num_rows == 1
+        join.push_left(left([20]))
+        join.end("right")
+        assert join.metrics()["left"]["waiting"] == 1
+        with pytest.raises(sj.ArgumentError, match="time: 'soon' is no int64"):
+            join.heartbeat("right", "soon")
+        with pytest.raises(sj.ArgumentError, match="side"):
+            join.end("both")  # type: ignore[arg-type]
+        join.push_right(right([19]))
+        assert join.metrics()["late"] == 1
+    with opened(time=None, window=5) as join, pytest.raises(sj.ArgumentError, match="no time column"):
+        join.heartbeat("left", 1)
+
+
+def test_unmatched_rows_come_when_the_silent_side_says_its_time() -> None:
+    with opened(how="anti") as join:
+        join.push_left(left([1]))
+        assert join.poll().num_rows == 0
+        join.heartbeat("right", 100)
+        assert join.poll().num_rows == 1
+
+
+def test_a_silent_side_stops_the_other_at_the_limit() -> None:
+    rows = left(list(range(40_000)))
+    with opened(order="sorted", max_pending=10) as join:
+        join.push_left(rows)
+        with pytest.raises(sj.BackPressure, match="push_left: 40000 rows of this stream wait for the other one"):
+            join.push_left(rows.slice(39_999))
+        join.heartbeat("right", 50_000)
+        join.push_left(rows.slice(39_999))
+        assert join.metrics()["left"]["waiting"] == 2
