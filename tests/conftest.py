@@ -16,6 +16,8 @@ settings.register_profile("ci", settings.get_profile("default"), derandomize=Tru
 settings.register_profile("torture", settings.get_profile("default"), max_examples=2000)
 settings.load_profile("torture" if LONG else "ci" if os.environ.get("CI") else "default")
 
+os.environ.setdefault("STREAMJOIN_COMPILE", "first")
+"""Kernels are compiled when they are called, so that tests run them. Tests of the time before turn this off."""
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 """No JVM lives for long here: one that compiles once and quickly saves a third of the time."""
 

@@ -28,6 +28,7 @@ from numba.core import config
 
 from ..errors import ArgumentError
 from ..version import __version__
+from .background import is_first, is_rehearsing
 
 _settings: Any = config
 Kernel = Callable[..., int]
@@ -59,6 +60,23 @@ def _package_directory(module: str) -> str | None:
     except ArgumentError:  # the call that opens a join says so
         return None
     return None if home is None else str(home / _digest(module))
+
+
+class Meanwhile:
+    """A compiled function that has a form in NumPy as well, which serves until the machine code is there."""
+
+    def __init__(self, machine_code: Any, plain: Callable[..., Any]) -> None:
+        self._machine_code, self._plain = machine_code, plain
+
+    def __call__(self, *args: Any) -> Any:
+        if self._machine_code.overloads or is_rehearsing() or is_first():
+            return self._machine_code(*args)
+        return self._plain(*args)
+
+
+def compiled_with(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function that a join calls from its first row on. `plain` does the same in NumPy."""
+    return lambda function: Meanwhile(compiled(function), plain)
 
 
 def compiled_brief(function: Callable[..., Any]) -> Any:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from ..arrays import INT64_MAX, INT64_MIN
-from .cache import compiled
+from ..arrays import INT64_MAX, INT64_MIN, Integers
+from .cache import compiled_with
 
 
-@compiled
+def _extremes(integers: Integers) -> tuple[int, int]:
+    return int(integers.min(initial=INT64_MAX)), int(integers.max(initial=INT64_MIN))
+
+
+@compiled_with(_extremes)
 def extremes(integers):  # type: ignore[no-untyped-def]
     """The smallest and the largest of some int64; of none, INT64_MAX and INT64_MIN."""
     smallest, largest = INT64_MAX, INT64_MIN
     for integer in integers:
         smallest, largest = min(smallest, integer), max(largest, integer)
     return smallest, largest
+
+
+@compiled_with(lambda values: bool((values[1:] >= values[:-1]).all()))
+def is_ascending(values):  # type: ignore[no-untyped-def]
+    """Whether no value is below the one before."""
+    for k in range(1, len(values)):
+        if values[k] < values[k - 1]:
+            return False
+    return True

@@ -13,11 +13,10 @@ import pyarrow as pa
 
 from ..arrow.tables import as_schema, as_table, contiguous
 from ..arrow.times import TimeColumns, read_time
-from ..compile.generic import extremes
+from ..compile.generic import extremes, is_ascending
 from ..errors import DataError
 from ..predicate import Predicate
 from ..side import SIDES, Side
-from ..store.reach import is_ascending
 from .options import Algorithm, How, IndexName, Order
 from .window_join import LatenessArgument, WindowArgument, WindowJoin
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time as clock
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 from weakref import finalize
@@ -30,8 +30,10 @@ from ..predicate.recheck import Recheck
 from ..predicate.slots import SlotValues
 from ..side import SIDES, Side
 from ..store import SideWindow
+from ..topology.interim import Interim
 from ..topology.protocol import Pairs, Setting, Topology, Unmet
 from ..topology.registry import ALGORITHMS
+from ..topology.shared_windows import SharedWindows
 from .latency import Latency
 from .options import MAX_BATCH, Options
 
@@ -44,12 +46,18 @@ FEW_ROWS = 1 << 12
 class Steps:
     """Takes rows in, joins them step by step, and forgets what has expired."""
 
-    def __init__(self, options: Options, lowered: Lowered, schemas: Mapping[Side, pa.Schema]) -> None:
+    def __init__(
+        self,
+        options: Options,
+        lowered: Lowered,
+        schemas: Mapping[Side, pa.Schema],
+        is_ready: Callable[[], bool] = lambda: True,
+    ) -> None:
         algorithm = ALGORITHMS[options.algorithm]
         self._options = options
         self._crew = Crew(1 if algorithm.one_core else options.workers)
         finalize(self, self._crew.abandon).atexit = False  # a join that is dropped leaves no threads behind
-        self.payload: dict[Side, Payload] = {side: Payload(schemas[side], self._crew.run) for side in SIDES}
+        self.payload: dict[Side, Payload] = {side: Payload(schemas[side], self._crew.run, is_ready) for side in SIDES}
         self._needs_payload = bool(lowered.recheck or lowered.recheck_long_text)
         """Whether the join itself reads columns. Otherwise rows must be in their places only for the results."""
         self.progress = Progress(options.lateness)
@@ -62,7 +70,12 @@ class Steps:
         def make_window(side: Side, index: str) -> SideWindow:
             return SideWindow(lowered, side, index or options.index, run_all)
 
-        self.topology: Topology = algorithm(Setting(options.workers, make_window, self._recheck, self._crew))
+        setting = Setting(options.workers, make_window, self._recheck, self._crew)
+        self.topology: Topology
+        if not is_ready() and issubclass(algorithm, SharedWindows):
+            self.topology = Interim(partial(algorithm, setting), lowered, self._recheck, is_ready)
+        else:
+            self.topology = algorithm(setting)
         self._collector = Collector(self._front.together, self.topology.meets_once)
         self._queue: deque[Step] = deque()
         self._work: Iterator[Pairs] | None = None
@@ -151,6 +164,14 @@ class Steps:
         count = len(pairs[0])
         taken = self._crew.run(takes) if count > FEW_ROWS else [take() for take in takes]
         return count, [column for arrays in taken for column in arrays]
+
+    def exercise(self) -> None:
+        """Call what only results call, whether or not there were any: for a rehearsal."""
+        for side in SIDES:
+            payload = self.payload[side]
+            for rows in (np.arange(payload.first, payload.end), np.array([-1, payload.end - 1])):
+                payload.arrays(rows)
+            self._times(side, np.array([payload.end - 1]))
 
     def figures(self) -> dict[str, Any]:
         """What `metrics` says of the windows and of the work."""

@@ -30,6 +30,7 @@ from ..side import SIDES, Side
 from ..window import Duration, TimeWindow, Window
 from .intake import Intake
 from .options import MAX_BATCH, MAX_PENDING, MAX_WAIT, Algorithm, How, IndexName, Late, Order, check_options
+from .rehearsal import rehearsed
 from .steps import Steps
 
 WindowArgument: TypeAlias = "Window | Duration | int"
@@ -92,7 +93,8 @@ class WindowJoin:
             if self.options.is_scanned:
                 lowered = lower(self.plan, with_keys=False)
             self._intake = Intake(lowered, self._schemas, self.options.time)
-            self._steps: Steps | None = Steps(self.options, lowered, self._schemas)
+            is_ready = rehearsed(self.options, lowered, self._schemas)
+            self._steps: Steps | None = Steps(self.options, lowered, self._schemas, is_ready)
         self._may_be_null = {side: all(field.nullable for field in self._schemas[side]) for side in SIDES}
         self._nothing: pa.Table | None = None
         """What an empty poll has returned."""

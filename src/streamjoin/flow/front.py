@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import INT64_MIN, Array, Rows
-from ..compile.cache import compiled
+from ..compile.generic import is_ascending
 from ..side import SIDES, Side, other
 from ..store.batch import Batch
 from ..window import CountWindow, TimeWindow
@@ -97,7 +97,7 @@ class AsFound:
     def step(self, side: Side, arrival: Arrival) -> Step:
         assert arrival.time is not None
         time, row, live, slots = arrival.time, arrival.row, arrival.live, arrival.slots
-        if not _is_sorted(time):
+        if not is_ascending(time):
             order = np.argsort(time, kind="stable")  # neighbours in time share blocks, which a probe can then skip
             time, row, slots = time[order], row[order], [slot[order] for slot in slots]
             live = None if live is None else live[order]
@@ -190,14 +190,6 @@ def _cuts(times: dict[Side, Array]) -> list[dict[Side, slice]]:
     bounds = bounds[bounds > merged[:1]]
     places = {side: [0, *np.searchsorted(t, bounds), len(t)] for side, t in times.items()}
     return [{side: slice(*places[side][k : k + 2]) for side in times} for k in range(len(bounds) + 1)]
-
-
-@compiled
-def _is_sorted(times):  # type: ignore[no-untyped-def]
-    for k in range(1, len(times)):
-        if times[k] < times[k - 1]:
-            return False
-    return True
 
 
 def _live(batch: Batch, live: npt.NDArray[np.bool_] | None) -> Batch:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import INT64_MAX, INT64_MIN, Array
-from ..compile.cache import compiled
+from ..compile.cache import compiled_with
 from ..integer_deque import IntegerDeque
 from ..side import Side, other
 from ..window import CountWindow, TimeWindow
@@ -33,7 +33,11 @@ def reach(times: Array, back: int, ahead: int) -> tuple[Array, Array]:
     return low, high
 
 
-@compiled
+def _reach_in_numpy(times: Array, back: int, ahead: int, low: Array, high: Array) -> None:
+    low[:], high[:] = shift(times, back), shift(times, ahead)
+
+
+@compiled_with(_reach_in_numpy)
 def _reach(times, back, ahead, low, high):  # type: ignore[no-untyped-def]
     for k in range(len(times)):
         low[k] = INT64_MIN if times[k] < INT64_MIN - back else times[k] + back

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array, Mask
-from ..compile.cache import compiled
+from ..compile.cache import compiled_with
 from .types import Type
 
 Mode = Literal["exact", "floor", "ceil", "below", "above"]
@@ -121,7 +121,20 @@ def ordered_bits(values: Array, width: int, rounded: int = 0) -> tuple[Array, Ma
     return bits, exact
 
 
-@compiled
+def _ordered_bits_in_numpy(values: Array, floats: Array, bits: Array, largest: int, rounded: int, exact: Mask) -> None:
+    floats[:] = values
+    floats[np.isnan(floats)] = np.nan
+    floats[floats == 0] = 0.0
+    exact[:] = (floats == values) | np.isnan(values)
+    over, under = ~exact & (floats > values), ~exact & (floats < values)
+    bits[bits < 0] ^= bits.dtype.type(largest)
+    if rounded < 0:
+        bits[over] -= np.where(bits[over] == 0, 2, 1).astype(bits.dtype)
+    elif rounded > 0:
+        bits[under] += np.where(bits[under] == -2, 2, 1).astype(bits.dtype)
+
+
+@compiled_with(_ordered_bits_in_numpy)
 def _ordered_bits(values, floats, bits, largest, rounded, exact):  # type: ignore[no-untyped-def]
     """`bits` and `floats` are the same memory. The next float is the next integer, except that -1, which would be
     -0.0, is skipped."""
@@ -182,7 +195,22 @@ def text_words(text: pa.Array, domain: Domain) -> tuple[Array, Mask | None]:
     return words, valid
 
 
-@compiled
+def _hash_words_in_numpy(starts: Array, content: Array, words: Array) -> None:
+    lengths = np.diff(starts)
+    small = lengths <= 7
+    word = np.where(small, lengths, 0).astype(np.uint64)
+    word[~small] = 0xCBF29CE484222325
+    for k in range(int(lengths.max(initial=0))):
+        here = lengths > k
+        byte = content[starts[:-1][here] + k].astype(np.uint64)
+        word[here] = np.where(
+            small[here], (word[here] << np.uint64(8)) | byte, (word[here] ^ byte) * np.uint64(0x100000001B3)
+        )
+    long = ((word ^ (word >> np.uint64(32))) & np.uint64(0x3FFFFFFFFFFFFFFF)) | np.uint64(0x4000000000000000)
+    words[:] = np.where(small, word & np.uint64(0x07FFFFFFFFFFFFFF), long).astype(np.int64)
+
+
+@compiled_with(_hash_words_in_numpy)
 def _hash_words(starts, content, words):  # type: ignore[no-untyped-def]
     """Up to 7 bytes: their number and the bytes themselves. More: a hash (FNV-1a), and the bit of `LONG_TEXT`."""
     for i in range(len(words)):
@@ -200,7 +228,17 @@ def _hash_words(starts, content, words):  # type: ignore[no-untyped-def]
             words[i] = np.int64((word & np.uint64(0x3FFFFFFFFFFFFFFF)) | np.uint64(0x4000000000000000))
 
 
-@compiled
+def _prefix_words_in_numpy(starts: Array, content: Array, words: Array) -> None:
+    lengths = np.diff(starts)
+    word = np.zeros(len(words), np.uint64)
+    for k in range(8):
+        here = lengths > k
+        word <<= np.uint64(8)
+        word[here] |= content[starts[:-1][here] + k].astype(np.uint64)
+    words[:] = (word ^ np.uint64(0x8000000000000000)).astype(np.int64)
+
+
+@compiled_with(_prefix_words_in_numpy)
 def _prefix_words(starts, content, words):  # type: ignore[no-untyped-def]
     """The first 8 bytes, big-endian; the flipped sign bit makes signed words sort as bytes do."""
     for i in range(len(words)):

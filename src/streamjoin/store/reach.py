@@ -12,6 +12,7 @@ import numpy as np
 
 from ..arrays import INT64_MAX, Integers
 from ..compile.cache import compiled
+from ..compile.generic import is_ascending
 from .integer_column import IntegerColumn
 
 
@@ -50,15 +51,6 @@ class Reach:
             upper, lower = (column.array, column.array) if self._bounds is None else self._bounds
             _find(upper, lower, start, stop, low, high, first, last)
         return first, last
-
-
-@compiled
-def is_ascending(values):  # type: ignore[no-untyped-def]
-    """Whether no value is below the one before."""
-    for k in range(1, len(values)):
-        if values[k] < values[k - 1]:
-            return False
-    return True
 
 
 @compiled

@@ -46,6 +46,9 @@ class SharedWindows:
         self._decide, self._crew = setting.decide, setting.crew
         self.comparisons = 0
 
+    def step(self, batches: Mapping[Side, Batch], chores: Chores = ()) -> Iterator[Pairs]:
+        raise NotImplementedError
+
     def _take_in(self, batches: Mapping[Side, Batch], chores: Chores) -> None:
         """Insert all batches before any of them probes: each tuple's [low, high) already says whom it may meet."""
         for chore in chores:
@@ -53,6 +56,22 @@ class SharedWindows:
         for side, batch in batches.items():
             self._windows[side].insert(batch)
             self._windows[other(side)].expect(batch)
+
+    def insert(self, side: Side, batch: Batch) -> None:
+        """Take in tuples that have probed already."""
+        self._windows[side].insert(batch)
+
+    def probe(self, side: Side, batch: Batch) -> Iterator[Pairs]:
+        """Find the pairs of tuples that have been taken in already, on this thread."""
+        window = self._windows[other(side)]
+        window.prepare()
+        for part in window.shares(batch, workers=1):
+            sink = self._sink(side)
+            for compared in window.probe(part, sink):
+                self.comparisons += compared
+                if sink.is_full:
+                    yield sink.take()
+            yield sink.take()
 
     def _sink(self, probing: Side) -> PairSink:
         return PairSink(self._decide, left_probes=probing == "left")

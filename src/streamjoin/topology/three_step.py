@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from ..side import Side, other
+from ..side import Side
 from ..store import Batch
 from .protocol import Chores, Pairs
 from .shared_windows import SharedWindows
@@ -25,15 +25,7 @@ class ThreeStep(SharedWindows):
     def step(self, batches: Mapping[Side, Batch], chores: Chores = ()) -> Iterator[Pairs]:
         self._take_in(batches, chores)
         for side, batch in batches.items():
-            window = self._windows[other(side)]
-            window.prepare()
-            for part in window.shares(batch, workers=1):
-                sink = self._sink(side)
-                for compared in window.probe(part, sink):
-                    self.comparisons += compared
-                    if sink.is_full:
-                        yield sink.take()
-                yield sink.take()
+            yield from self.probe(side, batch)
 
     def workers(self) -> list[dict[str, Any]]:
         return [{"worker": 0, **self._shared_figures()}]

@@ -1,0 +1,123 @@
+"""The rehearsal of a join: the same code on made-up rows, so that all of it is compiled (see `compile.background`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..compile.background import REHEARSALS, is_first, is_rehearsing
+from ..predicate.lower import Lowered
+from ..side import SIDES, Side
+from ..store.index_choice import SCAN, SEARCH
+from ..topology.registry import ALGORITHMS
+from ..topology.shared_windows import SharedWindows
+from .intake import Intake
+from .options import Options
+from .steps import Steps
+
+ROUNDS = (1500, 1100, 2100, 1500, 3, 2500)
+"""Rows of each made-up batch. Together they fill subwindows, seal them and merge their runs."""
+UNSORTED = 3
+"""The round whose rows are out of order, some of them late."""
+
+OVERLAP = 5
+"""Ticks by which a batch goes back behind the one before."""
+
+Schemas = Mapping[Side, pa.Schema]
+
+
+def rehearsed(options: Options, lowered: Lowered, schemas: Schemas) -> Callable[[], bool]:
+    """Begin the rehearsal of a join, unless it has been rehearsed. Returns what says whether all is compiled."""
+    if is_first() or is_rehearsing() or not issubclass(ALGORITHMS[options.algorithm], SharedWindows):
+        return lambda: True
+    return REHEARSALS.begin(_key(options, lowered, schemas), lambda: rehearse(options, lowered, schemas))
+
+
+def _key(options: Options, lowered: Lowered, schemas: Schemas) -> Hashable:
+    """All that decides which functions are called, and with which types."""
+    types = tuple(str(field.type) for side in SIDES for field in schemas[side])
+    slots = tuple(slot.dtype for side in SIDES for slot in lowered.slots[side])
+    keys = lowered.hash_slots, str(lowered.range_keys.left), str(lowered.range_keys.right)
+    return (
+        options.algorithm, options.index, options.workers > 1, options.needs_order, options.time is None, options.how,
+        options.order, types, slots, lowered.lines, lowered.condition, keys,
+    )  # fmt: skip
+
+
+def rehearse(options: Options, lowered: Lowered, schemas: Schemas) -> None:
+    """Run a short join on each path that it may take."""
+    paths = [options.index] if options.index != "auto" else [SCAN.name, SEARCH.name, "auto"]
+    for path in paths:
+        steps = Steps(replace(options, index=path), lowered, schemas)
+        try:
+            _run(steps, Intake(lowered, schemas, options.time), options, schemas)
+        finally:
+            steps.close()
+
+
+def _run(steps: Steps, intake: Intake, options: Options, schemas: Schemas) -> None:
+    begin = 0
+    for number, count in enumerate(ROUNDS):
+        rng = np.random.default_rng(number)  # both sides get the same rows: many predicates then have matches
+        times = np.arange(begin, begin + count)
+        if number == UNSORTED:
+            rng.shuffle(times)
+        for side in SIDES:
+            rows = made_up(schemas[side], count, np.random.default_rng(number), number % 2 == 1)
+            if options.time is not None:
+                field = schemas[side].field(options.time.of(side))
+                column = pa.array(times).cast(_whole(field.type)).cast(field.type)
+                rows = rows.set_column(rows.column_names.index(field.name), field, column)
+            ticks, slots = intake.times(side, rows, ""), intake.slots(side, rows, "")
+            if ticks is not None and number == UNSORTED:
+                some = np.ones(count, np.bool_)
+                rows, ticks, slots = rows.take(pa.array(np.arange(count))), ticks[some], slots.where(some)
+            steps.take(side, rows, ticks, slots)
+        steps.advance()
+        steps.gathered(1 if options.how in ("semi", "anti") else 2)
+        steps.results.clear()
+        begin += max(count - OVERLAP, 1)
+    steps.exercise()
+    steps.finish()
+    steps.gathered(1 if options.how in ("semi", "anti") else 2)
+    steps.figures()
+
+
+def made_up(schema: pa.Schema, count: int, rng: np.random.Generator, with_nulls: bool) -> pa.Table:
+    """Rows of a schema; every eleventh value is NULL on request."""
+    missing = np.arange(count) % 11 == 5
+    columns = []
+    for field in schema:
+        column = _column(field.type, rng.integers(0, 100, count))
+        if with_nulls and field.nullable and not pa.types.is_nested(field.type):
+            column = pa.compute.if_else(pa.array(missing), pa.scalar(None, field.type), column)
+        columns.append(column)
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _column(type_: pa.DataType, numbers: Any) -> pa.Array:
+    t = pa.types
+    if t.is_boolean(type_):
+        return pa.array(numbers % 2 == 0)
+    if t.is_string(type_) or t.is_large_string(type_) or t.is_binary(type_) or t.is_large_binary(type_):
+        return pa.array([f"t{n}" if n % 3 else f"a text of {n}" for n in numbers]).cast(type_)
+    if t.is_decimal(type_):
+        return pa.array(numbers % 10).cast(pa.decimal128(1, 0)).cast(type_)
+    if t.is_dictionary(type_):
+        return _column(type_.value_type, numbers).cast(type_)
+    if t.is_integer(type_) or t.is_floating(type_):
+        return pa.array(numbers).cast(type_)
+    if t.is_temporal(type_):
+        return pa.array(numbers).cast(_whole(type_)).cast(type_)
+    return pa.nulls(len(numbers), type_)
+
+
+def _whole(type_: pa.DataType) -> pa.DataType:
+    """The integers that a temporal type can be made from."""
+    if pa.types.is_integer(type_):
+        return type_
+    return pa.int32() if type_.bit_width == 32 else pa.int64()

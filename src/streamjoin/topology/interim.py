@@ -1,0 +1,213 @@
+"""A join in NumPy that needs no machine code, for the time until there is some. Then another topology takes over.
+
+A tuple's candidates are the stored tuples in its window, or those with its key, whichever are fewer. They are written
+out pair by pair and tested column by column. It makes some tens of million comparisons per second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..arrays import Array, Integers, Rows
+from ..predicate.lower import Lowered
+from ..predicate.pairs import PairCondition
+from ..side import SIDES, Side, other
+from ..store import Batch
+from ..store.batch import Decide, concatenated
+from .protocol import Chores, Pairs, Unmet
+from .shared_windows import SharedWindows
+
+CANDIDATES = 1 << 18
+"""Pairs that are tested at once."""
+PROBES = 1 << 11
+"""Probing tuples between two looks at whether machine code is there."""
+FEW = 64
+"""Candidates by time for each probing tuple, up to which nothing is sorted by key."""
+
+
+class Interim:
+    """Stands in for a topology over shared windows (`successor` makes it), until `is_ready`.
+
+    Invariant: the successor gets every stored tuple, and no pair is found by both.
+    """
+
+    name: ClassVar[str] = "interim"
+    one_core: ClassVar[bool] = False
+    needs_order: ClassVar[bool] = False
+    finds_late: ClassVar[bool] = False
+    meets_once: ClassVar[bool] = False
+
+    def __init__(
+        self, successor: Callable[[], SharedWindows], lowered: Lowered, decide: Decide, is_ready: Callable[[], bool]
+    ) -> None:
+        self._make_successor = successor
+        self._successor: SharedWindows | None = None
+        self._is_ready, self._decide = is_ready, decide
+        self._condition = PairCondition(lowered)
+        self._held: dict[Side, _Held] = {side: _Held(lowered, side) for side in SIDES}
+        self._compared = 0
+
+    @property
+    def comparisons(self) -> int:
+        return self._compared + (0 if self._successor is None else self._successor.comparisons)
+
+    def _takes_over(self) -> SharedWindows | None:
+        """The successor, if machine code is there: it then has all that is stored."""
+        if self._successor is None and self._is_ready():
+            self._successor = self._make_successor()
+            for side in SIDES:
+                for batch in self._held[side].give_up():
+                    self._successor.insert(side, batch)
+        return self._successor
+
+    def step(self, batches: Mapping[Side, Batch], chores: Chores = ()) -> Iterator[Pairs]:
+        successor = self._takes_over()
+        if successor is not None:
+            yield from successor.step(batches, chores)
+            return
+        for chore in chores:
+            chore()
+        for side, batch in batches.items():
+            self._held[side].add(batch)
+        for side, batch in batches.items():
+            for start in range(0, len(batch), PROBES):
+                successor = self._takes_over()
+                if successor is not None:
+                    yield from successor.probe(side, batch.slice(start, len(batch)))
+                    break
+                yield from self._compare(side, batch.slice(start, start + PROBES))
+
+    def _compare(self, side: Side, batch: Batch) -> Iterator[Pairs]:
+        stored = self._held[other(side)]
+        if not stored.count:
+            return
+        everything, first, last, order = stored.candidates(batch)
+        ends = np.cumsum(last - first)
+        begin = 0
+        while begin < len(batch):
+            before = int(ends[begin - 1]) if begin else 0
+            stop = max(int(np.searchsorted(ends, before + CANDIDATES, side="right")), begin + 1)
+            counts = last[begin:stop] - first[begin:stop]
+            total = int(counts.sum())
+            if total:
+                probe = np.repeat(np.arange(begin, stop), counts)
+                place = np.arange(total) + np.repeat(first[begin:stop] - (np.cumsum(counts) - counts), counts)
+                yield self._matches(side, batch, everything, probe, place if order is None else order[place])
+                self._compared += total
+            begin = stop
+
+    def _matches(self, side: Side, batch: Batch, stored: Batch, probe: Rows, place: Rows) -> Pairs:
+        if side == "left":
+            keep = self._condition(batch.slots, probe, stored.slots, place)
+        else:
+            keep = self._condition(stored.slots, place, batch.slots, probe)
+        where = stored.coordinate[place]
+        keep = keep & (where >= batch.low[probe]) & (where < batch.high[probe])
+        rows: dict[Side, Rows] = {side: batch.row[probe[keep]], other(side): stored.row[place[keep]]}
+        decided = self._decide(rows["left"], rows["right"]) if keep.any() else None
+        if decided is not None:
+            rows = {which: found[decided] for which, found in rows.items()}
+        return [rows["left"]], [rows["right"]]
+
+    def finish(self) -> Iterator[Pairs]:
+        yield from ()
+
+    def unmet(self) -> list[Unmet]:
+        return []
+
+    def expire(self, side: Side, floor: int) -> None:
+        if self._successor is None:
+            self._held[side].expire(floor)
+        else:
+            self._successor.expire(side, floor)
+
+    def occupancy(self, side: Side) -> int:
+        return self._held[side].count if self._successor is None else self._successor.occupancy(side)
+
+    def first_row(self, side: Side) -> int | None:
+        return self._held[side].first_row if self._successor is None else self._successor.first_row(side)
+
+    def indexes(self) -> dict[Side, dict[str, Any]]:
+        if self._successor is not None:
+            return self._successor.indexes()
+        figures: dict[str, Any] = {
+            "index": "scan", "why": "machine code is being compiled; NumPy serves meanwhile", "key": None,
+            "subwindows": {}, "switches": 0, "key_changes": 0, "reach": None, "estimates": {}, "bytes": 0, "newest": {},
+        }  # fmt: skip
+        return {side: dict(figures) for side in SIDES}
+
+    def workers(self) -> list[dict[str, Any]]:
+        if self._successor is not None:
+            return self._successor.workers()
+        windows = {f"{side}_window": self.occupancy(side) for side in SIDES}
+        return [{"worker": 0, "busy_s": 0.0, "comparisons": self._compared, **windows, "bytes": 0}]
+
+    def close(self) -> None:
+        if self._successor is not None:
+            self._successor.close()
+        for held in self._held.values():
+            held.give_up()
+
+
+class _Held:
+    """One side's tuples, batch by batch."""
+
+    def __init__(self, lowered: Lowered, side: Side) -> None:
+        self._batches: list[Batch] = []
+        self._keys = [_Key(pair[side == "right"], *[pair[side == "left"]] * 2) for pair in lowered.hash_slots]
+        stored, probing = lowered.slots[side], lowered.slots[other(side)]
+        for key in lowered.range_keys[side]:
+            for low, high in key.intervals if len(key.intervals) == 1 and key.width is None else ():
+                slots = [stored[key.key], *(probing[bound] for bound in (low, high) if bound is not None)]
+                usable = all(slot.required and slot.dtype.startswith("int") for slot in slots)
+                if key.regular == (None, None) and len(slots) == 3 and usable:
+                    self._keys.append(_Key(key.key, low or 0, high or 0))
+        self.count = 0
+
+    def add(self, batch: Batch) -> None:
+        if len(batch):
+            self._batches.append(batch)
+            self.count += len(batch)
+
+    def expire(self, floor: int) -> None:
+        self._batches = [batch for batch in self._batches if int(batch.coordinate.max()) >= floor]
+        self.count = sum(map(len, self._batches))
+
+    def give_up(self) -> list[Batch]:
+        batches, self._batches, self.count = self._batches, [], 0
+        return batches
+
+    @property
+    def first_row(self) -> int | None:
+        return min((int(batch.row.min()) for batch in self._batches), default=None)
+
+    def candidates(self, batch: Batch) -> tuple[Batch, Integers, Integers, Array | None]:
+        """All tuples as one batch; for each probing tuple the range of places to look at, in the order that is given
+        (None: as they are)."""
+        everything = concatenated(self._batches)
+        self._batches = [everything]
+        coordinate, order = everything.coordinate, None
+        if (coordinate[1:] < coordinate[:-1]).any():
+            order = np.argsort(coordinate, kind="stable")
+            coordinate = coordinate[order]
+        first, last = np.searchsorted(coordinate, batch.low), np.searchsorted(coordinate, batch.high)
+        last = np.maximum(first, last)
+        fewest = int((last - first).sum())
+        for key in self._keys if fewest > FEW * len(batch) else ():
+            by_key = np.argsort(everything.slots[key.stored], kind="stable")
+            values = everything.slots[key.stored][by_key]
+            begin = np.searchsorted(values, batch.slots[key.low])
+            end = np.maximum(begin, np.searchsorted(values, batch.slots[key.high], side="right"))
+            if (found := int((end - begin).sum())) < fewest:
+                first, last, order, fewest = begin, end, by_key, found
+        return everything, first, last, order
+
+
+class _Key:
+    """A slot of stored tuples that must lie between two slots of the probing tuple."""
+
+    def __init__(self, stored: int, low: int, high: int) -> None:
+        self.stored, self.low, self.high = stored, low, high

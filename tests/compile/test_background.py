@@ -1,0 +1,128 @@
+"""A join runs from its first row on, while its kernels are compiled in the background."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamjoin.compile.generic import extremes, is_ascending
+from streamjoin.flow import order
+from streamjoin.predicate import encode
+
+INTEGERS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=12).map(lambda values: np.array(values, np.int64))
+FLOATS = st.lists(st.floats(width=64), max_size=12).map(lambda values: np.array(values, np.float64))
+TEXTS = st.lists(st.binary(max_size=20), max_size=12)
+
+
+def both(function: Any, *args: Any) -> None:
+    """Machine code and NumPy give the same, written arrays included."""
+    copies = [[arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args] for _ in range(2)]
+    results = [run(*own) for run, own in zip((function._machine_code, function._plain), copies, strict=True)]
+    assert results[0] == results[1]
+    for machine, plain in zip(*copies, strict=True):
+        np.testing.assert_array_equal(machine, plain)
+
+
+@given(INTEGERS)
+def test_integers(values: Any) -> None:
+    both(extremes, values)
+    both(is_ascending, values)
+    both(is_ascending, np.sort(values))
+    none = np.zeros(len(values), np.int64)
+    for back, ahead in ((0, 1), (-5, 7), (-(2**63), 2**63 - 1)):
+        both(order._reach, values, back, ahead, none, none)
+
+
+@given(TEXTS)
+def test_texts(texts: list[bytes]) -> None:
+    starts = np.cumsum([0, *map(len, texts)])
+    content = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+    for function in (encode._hash_words, encode._prefix_words):
+        both(function, starts, content, np.zeros(len(texts), np.int64))
+
+
+@pytest.mark.parametrize("width", [32, 64])
+@given(values=FLOATS, rounded=st.sampled_from([-1, 0, 1]))
+def test_floats(width: int, values: Any, rounded: int) -> None:
+    found = []
+    for run in (encode._ordered_bits._machine_code, encode._ordered_bits._plain):
+        real, integer, largest = encode._WIDTHS[width]
+        floats = np.empty(len(values), real)
+        exact = np.empty(len(values), np.bool_)
+        with np.errstate(all="ignore"):
+            run(values, floats, floats.view(integer), largest, rounded, exact)
+        found.append((floats.view(integer).tolist(), exact.tolist()))
+    assert found[0] == found[1]
+
+
+PROGRAM = """
+import numpy as np, pyarrow as pa, streamjoin as sj
+from numba.core import event
+from streamjoin.compile.background import REHEARSALS, is_rehearsing
+
+class Noted(event.Listener):
+    compiled = []
+    def on_start(self, event):
+        if not is_rehearsing():
+            self.compiled.append(event.data["dispatcher"].py_func.__name__)
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", Noted())
+rng = np.random.default_rng(0)
+
+def rows(count, begin):
+    numbers = rng.integers(0, 500, count)
+    names = [f"n{n}" if n % 2 else f"a longer name {n}" for n in numbers]
+    return pa.table({"t": np.arange(begin, begin + count), "k": numbers, "s": names, "f": rng.normal(size=count)})
+
+found = set()
+schema = rows(1, 0).schema
+for wait in (False, True):
+    with sj.WindowJoin(schema, schema, on=ON, window=sj.TimeWindow(800), time="t", lateness=9, how="left") as join:
+        first = pa.concat_tables([join.poll()])
+        begin = 0
+        for number, count in enumerate((20, 3000, 64, 9000, 1, 5000)):
+            if wait and number == 1:
+                REHEARSALS.wait()
+            table = rows(count, begin)
+            if number == 3:
+                table = table.take(pa.array(rng.permutation(count)))
+            join.push_left(table)
+            join.push_right(table)
+            join.poll()
+            begin += count - 3
+        rest = join.finish()
+        print(join.metrics()["out"] > 10_000, sorted(set(Noted.compiled)))
+"""
+
+
+def test_nothing_is_compiled_while_a_join_waits(tmp_path: Path) -> None:
+    """An empty cache: only rehearsals compile, before they are over and after."""
+    on = "l.s = r.s AND l.f BETWEEN r.f - 2 AND r.f + 2"
+    environment = os.environ | {"STREAMJOIN_COMPILE": "background", "STREAMJOIN_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.replace("ON", repr(on))],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split("\n")[:2] == ["True []"] * 2, done.stderr
+
+
+def test_an_unknown_mode_is_refused() -> None:
+    environment = os.environ | {"STREAMJOIN_COMPILE": "soon"}
+    program = (
+        "import streamjoin as sj, pyarrow as pa; t = pa.table({'a': [1]}); sj.join(t, t, on='l.a = r.a', window=1)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert "STREAMJOIN_COMPILE: 'soon' is not valid" in done.stderr
