@@ -14,7 +14,7 @@ PLACES = {
     "REPORTS": "streamjoin.parallel.threads.REPORTS",
     "IDLE": "streamjoin.parallel.threads.IDLE",
     "NUMA": "streamjoin.parallel.threads.NUMA",
-    "LONGEST_TEXTS": "streamjoin.payload.records.LONGEST",
+    "LONGEST_TEXTS": "streamjoin.payload.taking.LONGEST",
     "LENGTH_BITS": "streamjoin.payload.records.LENGTH_BITS",
     "TAIL": "streamjoin.store.ordered.TAIL",
     "BELATED": "streamjoin.store.ordered.BELATED",

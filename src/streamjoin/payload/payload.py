@@ -2,19 +2,25 @@
 
 Rows are appended in arrival order and keep their number for ever. Numbers, moments and texts are copied once into
 records, row by row (`records`). Columns of other types stay in the Arrow batches they came in (`kept_batches`).
-Compiled code takes the records apart again, in parallel (`gather`).
+Compiled code takes the records apart again, in parallel (`taking`, `gather`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
 import pyarrow as pa
 
 from ..arrays import Rows
-from ..compile.generic import extremes
-from ..tasks import RunAll
+from ..tasks import RunAll, one_after_another
 from .gather import SEGMENT_BITS
 from .kept_batches import KeptBatches
 from .records import Records, check_lengths, record_width
+from .taking import Column, Pieces, Taking
+
+FEW_ROWS = 1 << 12
+"""So few results are gathered before another thread would be awake."""
 
 
 class Payload:
@@ -65,17 +71,53 @@ class Payload:
         schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in names])
         return pa.Table.from_arrays(self.arrays(rows, names), schema=schema)
 
-    def arrays(self, rows: Rows, columns: list[str] | None = None) -> list[pa.Array | pa.ChunkedArray]:
+    def arrays(self, rows: Rows, columns: list[str] | None = None) -> list[Column]:
         """The same, column by column."""
+        return gathered([self.gathering([rows], columns)], self._run_all)[0]
+
+    def gathering(self, pieces: Sequence[Rows], columns: list[str] | None = None) -> Gathering:
+        """The same for rows in several arrays, to be done by `gathered`."""
         self.settle()
-        earliest, _ = extremes(rows)
-        if earliest < self.first and bool(((rows >= 0) & (rows < self.first)).any()):
-            raise IndexError(f"rows below {self.first} have been released")
         names = self._names if columns is None else columns
+        rows = Pieces(pieces)
         kept = [name for name in names if name in self._records.columns]
-        taken = dict(zip(kept, self._records.take(rows, kept, earliest < 0, self._run_all), strict=True))
-        others = [name for name in names if name not in taken]
-        if others:
-            table = self._others.take(rows, others)
-            taken |= {name: table.column(name) for name in others}
-        return [taken[name] for name in names]
+        others = [name for name in names if name not in self._records.columns]
+        taking = self._records.taking(rows, kept, self.first, self.end)
+        return Gathering(names, rows.count, kept, taking, others, lambda: self._take_others(rows.whole, others))
+
+    def _take_others(self, rows: Rows, names: list[str]) -> list[Column]:
+        if ((rows >= 0) & (rows < self.first)).any():
+            raise IndexError(f"rows below {self.first} have been released")
+        columns: list[Column] = self._others.take(rows, names).columns
+        return columns
+
+
+@dataclass(slots=True)
+class Gathering:
+    """Columns of some rows of one side: `kept` ones come from the records, others from the batches they came in."""
+
+    names: list[str]
+    rows: int
+    kept: list[str]
+    taking: Taking
+    others: list[str]
+    take_others: Callable[[], list[Column]]
+
+
+def gathered(gatherings: Sequence[Gathering], run_all: RunAll) -> list[list[Column]]:
+    """The columns of several sides. Their tasks share the workers, so no side waits for the other."""
+    run = run_all if any(gathering.rows > FEW_ROWS for gathering in gatherings) else one_after_another
+    rounds = [gathering.taking.first_round() for gathering in gatherings]
+    of_others = [gathering.take_others for gathering in gatherings if gathering.others]
+    done = iter(run([*of_others, *(task for tasks in rounds for task in tasks)]))
+    columns = [dict(zip(g.others, next(done) if g.others else (), strict=True)) for g in gatherings]
+    later = [
+        gathering.taking.second_round([next(done) for _ in tasks])
+        for gathering, tasks in zip(gatherings, rounds, strict=True)
+    ]
+    tasks = [task for tasks in later for task in tasks]
+    if tasks:
+        run(tasks)
+    for found, gathering in zip(columns, gatherings, strict=True):
+        found |= zip(gathering.kept, gathering.taking.arrays(), strict=True)
+    return [[found[name] for name in gathering.names] for found, gathering in zip(columns, gatherings, strict=True)]

@@ -9,15 +9,17 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from ..arrays import INT64_MAX, INT64_MIN, Array, Mask, Places, Rows
-from .integer_column import IntegerColumn, taken
+from .integer_column import IntegerColumn, paired
 
 LARGEST_PART = 1 << 15
 """The most tuples that probe together. Once sorted, they pass through a subwindow once, from end to end."""
 BUFFER = 1 << 16
 QUOTA = 1 << 20
 """Pairs that a sink keeps before it asks to be emptied."""
+FEW_PAIRS = 1 << 12
 
 
 @dataclass(slots=True)
@@ -149,40 +151,39 @@ class PairSink:
     Candidates that a kernel cannot decide are decided when the buffer is drained, so they never pile up.
     """
 
-    _spare: ClassVar[list[tuple[Array, Array]]] = []
+    _spare: ClassVar[list[Array]] = []
 
     def __init__(self, decide: Decide = lambda left, right: None, *, left_probes: bool = True) -> None:
         self._decide = decide
         self._left_probes = left_probes
-        self._buffers: tuple[Array, Array] | None = None
+        self._places: Array | None = None
+        self._rows: Array | None = None
         self._probing: list[Rows] = []
         self._stored: list[Rows] = []
         self.count = 0
 
-    def _taken_buffers(self) -> tuple[Array, Array]:
-        """Buffers for places and for row numbers; those of sinks that are done are used again."""
-        if self._buffers is None:
-            try:
-                self._buffers = PairSink._spare.pop()
-            except IndexError:
-                self._buffers = np.empty((2, BUFFER), np.int32), np.empty((2, 2 * BUFFER), np.int64)
-        return self._buffers
-
     @property
     def buffers(self) -> tuple[Places, Places]:
         """Where kernels write places of probing and of stored tuples."""
-        both = self._taken_buffers()[0]
+        both = self.both_buffers
         return both[0], both[1]
 
     @property
     def both_buffers(self) -> Array:
-        """The same as one array."""
-        return self._taken_buffers()[0]
+        """The same as one array; those of sinks that are done are used again."""
+        if self._places is None:
+            try:
+                self._places = PairSink._spare.pop()
+            except IndexError:
+                self._places = np.empty((2, BUFFER), np.int32)
+        return self._places
 
     @property
     def row_buffers(self) -> Array:
-        """Where kernels write row numbers of probing and of stored tuples."""
-        return self._taken_buffers()[1]
+        """Where kernels write row numbers of probing and of stored tuples, for `add_rows`."""
+        if self._rows is None:
+            self._rows = _room(2 * BUFFER)
+        return self._rows
 
     @property
     def is_full(self) -> bool:
@@ -192,7 +193,20 @@ class PairSink:
         """Turn the first `count` buffered places into row numbers."""
         if count:
             probe_places, stored_places = self.buffers
-            self.add(taken(0, probing_rows, probe_places[:count]), stored_rows.take(stored_places[:count]))
+            rows = _room(count)
+            paired(probe_places[:count], probing_rows, stored_places[:count], *stored_rows.parts, rows)
+            self.add(rows[0], rows[1])
+
+    def add_rows(self, count: int) -> None:
+        """Take in the first `count` pairs of the row buffers. Buffers that are well filled are kept as they are."""
+        rows = self.row_buffers
+        if 2 * count >= rows.shape[1]:
+            self._rows = None
+        elif count:
+            few = _room(count)
+            few[:] = rows[:, :count]
+            rows = few
+        self.add(rows[0, :count], rows[1, :count])
 
     def add(self, probing: Rows, stored: Rows) -> None:
         """Take in candidate pairs of row numbers, and decide those that kernels could not decide."""
@@ -209,7 +223,15 @@ class PairSink:
         """All pairs so far, piece by piece: (left rows, right rows)."""
         pairs = (self._probing, self._stored) if self._left_probes else (self._stored, self._probing)
         self._probing, self._stored, self.count = [], [], 0
-        if self._buffers is not None:
-            PairSink._spare.append(self._buffers)
-            self._buffers = None
+        if self._places is not None:
+            PairSink._spare.append(self._places)
+            self._places = None
         return pairs
+
+
+def _room(count: int) -> Array:
+    """Room for the row numbers of pairs, much of it from Arrow's memory pool, which keeps what is given back: the first
+    touch of memory that is fresh from the system takes longer than the pairs."""
+    if count < FEW_PAIRS:
+        return np.empty((2, count), np.int64)
+    return np.frombuffer(pa.allocate_buffer(16 * count), np.int64).reshape(2, count)

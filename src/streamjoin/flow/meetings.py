@@ -1,0 +1,37 @@
+"""Compiled passes over the row numbers of found pairs."""
+
+from __future__ import annotations
+
+from ..arrays import INT64_MAX
+from ..compile.cache import compiled
+
+
+@compiled
+def meet(met, base, rows):  # type: ignore[no-untyped-def]
+    """Note that these rows have a partner; met[k] is about row base + k. A row is there many times in a row."""
+    previous = base - 1
+    for row in rows:
+        if row != previous:
+            met[row - base] = True
+            previous = row
+
+
+@compiled
+def meet_new(met, base, rows, new):  # type: ignore[no-untyped-def]
+    """The same; also writes those that had none before, each once, into `new` and returns how many they are."""
+    count = 0
+    for row in rows:
+        if not met[row - base]:
+            met[row - base] = True
+            new[count] = row
+            count += 1
+    return count
+
+
+@compiled
+def smallest_row(rows):  # type: ignore[no-untyped-def]
+    """The smallest of some row numbers, without those below 0; of none, INT64_MAX."""
+    smallest = INT64_MAX
+    for row in rows:
+        smallest = min(smallest, row if row >= 0 else INT64_MAX)
+    return smallest
