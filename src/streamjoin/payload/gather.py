@@ -218,17 +218,20 @@ def copy_texts(pieces, start, stop, addresses, first_segment, words, place, end,
         rows, piece = _row_numbers(pieces, piece, block, asked, numbers)
         for i in range(asked):
             word = words[block + i]
+            source[i] = out
             if word & _LENGTH:
-                segment = (number_at(rows + 8 * i) - base) >> SEGMENT_BITS
+                segment = np.uint64(number_at(rows + 8 * i) - base) >> np.uint64(SEGMENT_BITS)
                 source[i] = addresses[segment] + np.int64(word >> np.uint64(LENGTH_BITS))
                 prefetch_at(source[i])
         for i in range(asked):
             count = np.int64(words[block + i] & _LENGTH)
-            if count <= LARGEST_MOVED and place + LARGEST_MOVED <= end:
-                for k in range(0, count, 16):
-                    move128(source[i] + k, out + place + k)
-            elif count > 0:
+            if place + LARGEST_MOVED > end or count > LARGEST_MOVED:
                 copy_bytes(source[i], out + place, count)
+            else:
+                move128(source[i], out + place)
+                if count > 16:
+                    for k in range(16, count, 16):
+                        move128(source[i] + k, out + place + k)
             place += count
             places[block + i + 1] = place
 
