@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 
 from ..arrays import INT64_MAX, INT64_MIN, Array, Mask, Places, Rows
 from .integer_column import IntegerColumn, paired
+from .pair_memory import PairMemory, whole_block
 
 LARGEST_PART = 1 << 15
 """The most tuples that probe together. Once sorted, they pass through a subwindow once, from end to end."""
 BUFFER = 1 << 16
 QUOTA = 1 << 20
 """Pairs that a sink keeps before it asks to be emptied."""
-FEW_PAIRS = 1 << 12
 
 
 @dataclass(slots=True)
@@ -94,21 +92,21 @@ class Probing:
         self._part, self._parts = 0, 1
         self._known: dict[Any, Any] = {}
 
-    @cached_property
+    @property
     def earliest(self) -> int:
-        return int(self.batch.low.min(initial=INT64_MAX))
+        return int(self.once("earliest", lambda: self.batch.low.min(initial=INT64_MAX)))
 
-    @cached_property
+    @property
     def latest_low(self) -> int:
-        return int(self.batch.low.max(initial=INT64_MIN))
+        return int(self.once("latest_low", lambda: self.batch.low.max(initial=INT64_MIN)))
 
-    @cached_property
+    @property
     def earliest_high(self) -> int:
-        return int(self.batch.high.min(initial=INT64_MAX))
+        return int(self.once("earliest_high", lambda: self.batch.high.min(initial=INT64_MAX)))
 
-    @cached_property
+    @property
     def latest(self) -> int:
-        return int(self.batch.high.max(initial=INT64_MIN))
+        return int(self.once("latest", lambda: self.batch.high.max(initial=INT64_MIN)))
 
     def split(self, shares: int) -> list[Probing]:
         """Shares of the work. All of them know what is known already."""
@@ -151,38 +149,42 @@ class PairSink:
     Candidates that a kernel cannot decide are decided when the buffer is drained, so they never pile up.
     """
 
-    _spare: ClassVar[list[Array]] = []
+    _spare: ClassVar[list[tuple[Array, PairMemory]]] = []
 
     def __init__(self, decide: Decide = lambda left, right: None, *, left_probes: bool = True) -> None:
         self._decide = decide
         self._left_probes = left_probes
-        self._places: Array | None = None
+        self._kept: tuple[Array, PairMemory] | None = None
         self._rows: Array | None = None
         self._probing: list[Rows] = []
         self._stored: list[Rows] = []
         self.count = 0
 
+    def _memory(self) -> tuple[Array, PairMemory]:
+        """A buffer for places, and memory for row numbers; those of sinks that are done are used again."""
+        if self._kept is None:
+            try:
+                self._kept = PairSink._spare.pop()
+            except IndexError:
+                self._kept = np.empty((2, BUFFER), np.int32), PairMemory(2 * BUFFER)
+        return self._kept
+
     @property
     def buffers(self) -> tuple[Places, Places]:
         """Where kernels write places of probing and of stored tuples."""
-        both = self.both_buffers
+        both = self._memory()[0]
         return both[0], both[1]
 
     @property
     def both_buffers(self) -> Array:
-        """The same as one array; those of sinks that are done are used again."""
-        if self._places is None:
-            try:
-                self._places = PairSink._spare.pop()
-            except IndexError:
-                self._places = np.empty((2, BUFFER), np.int32)
-        return self._places
+        """The same as one array."""
+        return self._memory()[0]
 
     @property
     def row_buffers(self) -> Array:
         """Where kernels write row numbers of probing and of stored tuples, for `add_rows`."""
         if self._rows is None:
-            self._rows = _room(2 * BUFFER)
+            self._rows = whole_block(2 * BUFFER)
         return self._rows
 
     @property
@@ -193,7 +195,7 @@ class PairSink:
         """Turn the first `count` buffered places into row numbers."""
         if count:
             probe_places, stored_places = self.buffers
-            rows = _room(count)
+            rows = self._memory()[1].room(count)
             paired(probe_places[:count], probing_rows, stored_places[:count], *stored_rows.parts, rows)
             self.add(rows[0], rows[1])
 
@@ -203,7 +205,7 @@ class PairSink:
         if 2 * count >= rows.shape[1]:
             self._rows = None
         elif count:
-            few = _room(count)
+            few = self._memory()[1].room(count)
             few[:] = rows[:, :count]
             rows = few
         self.add(rows[0, :count], rows[1, :count])
@@ -223,15 +225,7 @@ class PairSink:
         """All pairs so far, piece by piece: (left rows, right rows)."""
         pairs = (self._probing, self._stored) if self._left_probes else (self._stored, self._probing)
         self._probing, self._stored, self.count = [], [], 0
-        if self._places is not None:
-            PairSink._spare.append(self._places)
-            self._places = None
+        if self._kept is not None:
+            PairSink._spare.append(self._kept)
+            self._kept = None
         return pairs
-
-
-def _room(count: int) -> Array:
-    """Room for the row numbers of pairs, much of it from Arrow's memory pool, which keeps what is given back: the first
-    touch of memory that is fresh from the system takes longer than the pairs."""
-    if count < FEW_PAIRS:
-        return np.empty((2, count), np.int64)
-    return np.frombuffer(pa.allocate_buffer(16 * count), np.int64).reshape(2, count)
