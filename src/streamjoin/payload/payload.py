@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 
@@ -32,6 +33,7 @@ class Payload:
         kept = {field.name: width for field in schema if (width := record_width(field.type)) is not None}
         self._records = Records({name: (schema.field(name).type, width) for name, width in kept.items()})
         self._others = KeptBatches(pa.schema([field for field in schema if field.name not in kept]))
+        self._all = self._parted(self._names)
         self._unsettled: list[tuple[int, pa.Table]] = []
         self.first = self.end = 0
 
@@ -52,6 +54,8 @@ class Payload:
             self.end += table.num_rows
 
     def settle(self) -> None:
+        if not self._unsettled:
+            return
         waiting, self._unsettled = self._unsettled, []
         for row, table in waiting:
             self._records.append(row, table)
@@ -78,12 +82,15 @@ class Payload:
     def gathering(self, pieces: Sequence[Rows], columns: list[str] | None = None) -> Gathering:
         """The same for rows in several arrays, to be done by `gathered`."""
         self.settle()
-        names = self._names if columns is None else columns
+        names, kept, others = self._all if columns is None else self._parted(columns)
         rows = Pieces(pieces)
-        kept = [name for name in names if name in self._records.columns]
-        others = [name for name in names if name not in self._records.columns]
         taking = self._records.taking(rows, kept, self.first, self.end)
         return Gathering(names, rows.count, kept, taking, others, lambda: self._take_others(rows.whole, others))
+
+    def _parted(self, names: list[str]) -> tuple[list[str], list[str], list[str]]:
+        """Columns, those of them that are in records, and the others."""
+        kept = self._records.columns
+        return names, [name for name in names if name in kept], [name for name in names if name not in kept]
 
     def _take_others(self, rows: Rows, names: list[str]) -> list[Column]:
         if ((rows >= 0) & (rows < self.first)).any():
@@ -103,21 +110,27 @@ class Gathering:
     others: list[str]
     take_others: Callable[[], list[Column]]
 
+    def columns(self, others: list[Column]) -> list[Column]:
+        """All columns, when those of the records have been gathered and the others taken."""
+        arrays = self.taking.arrays()
+        if not self.others:
+            return arrays
+        found = dict(zip((*self.kept, *self.others), (*arrays, *others), strict=True))
+        return [found[name] for name in self.names]
+
 
 def gathered(gatherings: Sequence[Gathering], run_all: RunAll) -> list[list[Column]]:
     """The columns of several sides. Their tasks share the workers, so no side waits for the other."""
     run = run_all if any(gathering.rows > FEW_ROWS for gathering in gatherings) else one_after_another
-    rounds = [gathering.taking.first_round() for gathering in gatherings]
+    first = [gathering.taking.first_round() for gathering in gatherings]
     of_others = [gathering.take_others for gathering in gatherings if gathering.others]
-    done = iter(run([*of_others, *(task for tasks in rounds for task in tasks)]))
-    columns = [dict(zip(g.others, next(done) if g.others else (), strict=True)) for g in gatherings]
-    later = [
-        gathering.taking.second_round([next(done) for _ in tasks])
-        for gathering, tasks in zip(gatherings, rounds, strict=True)
+    done = iter(run([*of_others, *chain.from_iterable(first)]))
+    others = [next(done) if gathering.others else [] for gathering in gatherings]
+    second = [
+        task
+        for gathering, tasks in zip(gatherings, first, strict=True)
+        for task in gathering.taking.second_round([next(done) for _ in tasks])
     ]
-    tasks = [task for tasks in later for task in tasks]
-    if tasks:
-        run(tasks)
-    for found, gathering in zip(columns, gatherings, strict=True):
-        found |= zip(gathering.kept, gathering.taking.arrays(), strict=True)
-    return [[found[name] for name in gathering.names] for found, gathering in zip(columns, gatherings, strict=True)]
+    if second:
+        run(second)
+    return [gathering.columns(found) for gathering, found in zip(gatherings, others, strict=True)]

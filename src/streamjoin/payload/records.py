@@ -11,7 +11,7 @@ from ..arrays import Array, Words
 from ..errors import DataError
 from .gather import LENGTH_BITS, SEGMENT, SEGMENT_BITS, SLACK, scatter_records
 from .segments import Segments, pieces
-from .taking import Pieces, Taking
+from .taking import Layout, Pieces, Taking
 
 
 def has_bytes(type_: pa.DataType) -> bool:
@@ -106,6 +106,7 @@ class Records:
         self._width = -(-offset // 4) * 4
         self._offsets = np.array([field.offset for field in self.columns.values()], np.int64)
         self._widths = np.array([field.width for field in self.columns.values()], np.int64)
+        self._layouts: dict[tuple[str, ...], Layout] = {}
         self._segments = Segments()
         self._nowhere = pa.py_buffer(bytes(max(self._width, 1)))
 
@@ -144,7 +145,10 @@ class Records:
         """The gathering of these columns of some rows; rows [first_row, end_row) are there."""
         table = self._segments.addresses, self._segments.first, first_row, end_row
         place = *table, self._width, self._nowhere.address
-        return Taking(pieces, [self.columns[name] for name in names], place)
+        key = tuple(names)
+        if key not in self._layouts:
+            self._layouts[key] = Layout([self.columns[name] for name in names])
+        return Taking(pieces, self._layouts[key], place)
 
 
 def check_lengths(where: str, column: pa.ChunkedArray) -> None:

@@ -49,19 +49,14 @@ class Pieces:
     """Row numbers, one behind the other, in several arrays."""
 
     def __init__(self, arrays: Sequence[Rows]) -> None:
-        self._arrays = [np.ascontiguousarray(array) for array in arrays if len(array)]
-        starts = [0]
-        for array in self._arrays:
-            starts.append(starts[-1] + len(array))
-        self.count = starts[-1]
-        self.table: Integers = np.array(
-            [
-                *((array.ctypes.data, start) for array, start in zip(self._arrays, starts, strict=False)),
-                (0, self.count),
-            ],
-            np.int64,
-        )
+        self._arrays = [array if array.flags.c_contiguous else array.copy() for array in arrays if len(array)]
+        self.table: Integers = np.zeros((len(self._arrays) + 1, 2), np.int64)
         """For compiled code, see `gather`."""
+        self.count = 0
+        for number, array in enumerate(self._arrays):
+            self.table[number] = array.ctypes.data, self.count
+            self.count += len(array)
+        self.table[-1, 1] = self.count
 
     @property
     def whole(self) -> Rows:
@@ -73,15 +68,36 @@ class Pieces:
     @property
     def spans(self) -> list[tuple[int, int]]:
         """The shares of tasks."""
+        if 0 < self.count <= TASK_ROWS:
+            return [(0, self.count)]
         size = max(TASK_ROWS, -(-self.count // (TASKS * BLOCK)) * BLOCK)
         return [(start, min(start + size, self.count)) for start in range(0, self.count, size)]
+
+
+class Layout:
+    """Some columns as they lie in records."""
+
+    def __init__(self, fields: Sequence[Kept]) -> None:
+        self.fields = fields
+        widths = [TEXT if field.is_text else BITS if field.is_boolean else field.width for field in fields]
+        self._columns = np.array(
+            [(field.offset, width, 0) for field, width in zip(fields, widths, strict=True)], np.int64
+        )
+
+    def columns(self, outs: Sequence[pa.Buffer]) -> Integers:
+        """For `gather_records`, which writes the columns into these buffers."""
+        columns = self._columns.copy()
+        for number, out in enumerate(outs):
+            columns[number, 2] = out.address
+        return columns
 
 
 class Taking:
     """The gathering of some columns of one side. `place` says where the records lie, as `gather_records` wants it."""
 
-    def __init__(self, pieces: Pieces, fields: Sequence[Kept], place: tuple[Any, ...]) -> None:
-        self._pieces, self._fields, self._place = pieces, fields, place
+    def __init__(self, pieces: Pieces, layout: Layout, place: tuple[Any, ...]) -> None:
+        self._pieces, self._layout, self._place = pieces, layout, place
+        self._fields = fields = layout.fields
         self._spans = pieces.spans
         self._outs = [new_buffer(_bytes_of(field, pieces.count)) for field in fields]
         self._lengths = np.zeros((len(self._spans), len(fields)), np.int64)
@@ -93,13 +109,7 @@ class Taking:
     def first_round(self) -> Tasks:
         if not self._fields:
             return []
-        columns = np.array(
-            [
-                (field.offset, TEXT if field.is_text else BITS if field.is_boolean else field.width, out.address)
-                for field, out in zip(self._fields, self._outs, strict=True)
-            ],
-            np.int64,
-        )
+        columns = self._layout.columns(self._outs)
         streamed = self._pieces.count >= STREAMED_ROWS
         return [
             partial(gather_records, self._pieces.table, *span, *self._place, columns, lengths, streamed)
