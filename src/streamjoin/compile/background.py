@@ -31,6 +31,16 @@ def is_rehearsing() -> bool:
     return getattr(_THREAD, "rehearses", False)
 
 
+def same_for_threads() -> Callable[[], None]:
+    """What a thread of this one calls first, so that it belongs to the rehearsal if this one does."""
+    rehearses = is_rehearsing()
+
+    def begin() -> None:
+        _THREAD.rehearses = rehearses
+
+    return begin
+
+
 class Rehearsals:
     """Runs each rehearsal once in the life of the process."""
 

@@ -24,7 +24,7 @@ from ..flow.order import PushOrder
 from ..flow.progress import Progress
 from ..flow.results import Results
 from ..parallel.crew import Crew
-from ..payload import Payload
+from ..payload import Payload, gathered
 from ..predicate.lower import Lowered
 from ..predicate.recheck import Recheck
 from ..predicate.slots import SlotValues
@@ -39,8 +39,6 @@ from .options import MAX_BATCH, Options
 
 RELEASE_ROWS = 1 << 14
 """The payload is searched for rows to release after it has grown by so many, or by an eighth."""
-FEW_ROWS = 1 << 12
-"""So few results are gathered before another thread would be awake."""
 
 
 class Steps:
@@ -157,13 +155,10 @@ class Steps:
 
         They stay ready until `results.clear`.
         """
-        pairs = self.results.ready()
-        takes = [
-            partial(self.payload[side].arrays, rows) for side, rows in zip(SIDES[:sides], pairs[:sides], strict=True)
-        ]
-        count = len(pairs[0])
-        taken = self._crew.run(takes) if count > FEW_ROWS else [take() for take in takes]
-        return count, [column for arrays in taken for column in arrays]
+        pieces = self.results.ready()[:sides]
+        takes = [self.payload[side].gathering(rows) for side, rows in zip(SIDES[:sides], pieces, strict=True)]
+        taken = gathered(takes, self._crew.run)
+        return len(self.results), [column for columns in taken for column in columns]
 
     def exercise(self) -> None:
         """Call what only results call, whether or not there were any: for a rehearsal."""

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from ..arrays import INT64_MAX, INT64_MIN, Rows
 from ..side import SIDES, Side
 from .front import Step
+from .meetings import meet, meet_new, smallest_row
 from .runs import RunBuffer
 
 Times = Callable[[Side, Rows], Rows]
@@ -51,11 +51,14 @@ class OpenTuples:
         self._met = self._met[row - self._base :].copy()
         self._base = row
 
-    def meet(self, rows: Rows) -> Rows:
-        """Note that these rows have a partner; returns those that had none before, each once."""
-        new = np.unique(rows[~self._met[rows - self._base]])
-        self._met[new - self._base] = True
-        return new
+    def meet(self, rows: Rows) -> None:
+        """Note that these rows have a partner."""
+        meet(self._met, self._base, rows)
+
+    def meet_new(self, rows: Rows) -> Rows:
+        """The same; returns those that had none before, each once."""
+        new = np.empty(min(len(rows), len(self._met)), np.int64)
+        return new[: meet_new(self._met, self._base, rows, new)]
 
     def close_below(self, coordinate: int | None) -> tuple[Rows, Rows]:
         """Close windows (all of them for None); returns the rows that met a partner and those that did not."""
@@ -90,6 +93,8 @@ class Results:
         self._open: dict[Side, OpenTuples] = {side: OpenTuples() for side in SIDES if outer[side]}
         self._held = RunBuffer()  # sorted results that an unmatched row may still have to precede
         self._ready: list[tuple[Rows, Rows]] = []
+        self._first_ready: tuple[list[int], list[int]] = [], []
+        """The smallest row number of each side, for as many pieces of the ready ones as were asked for."""
         self._count = 0
         self._of_step: list[tuple[Rows, Rows]] = []
         self._earliest_open: int | None = None
@@ -106,15 +111,16 @@ class Results:
 
     def add(self, left: Rows, right: Rows) -> None:
         """Take in some pairs of the step. Sorted ones are let through at its end, since later ones may precede them."""
-        newly = self._open["left"].meet(left) if "left" in self._open else left
-        if "right" in self._open:
-            self._open["right"].meet(right)
-        if self._how == "anti":
+        if self._how == "semi" and not self._sorted:
+            newly = self._open["left"].meet_new(left)
+            self._emit(newly, np.full(len(newly), NONE))
             return
-        if self._how == "semi":
-            if not self._sorted:
-                self._emit(newly, np.full(len(newly), NONE))
-        elif self._sorted:
+        for side, rows in zip(SIDES, (left, right), strict=True):
+            if side in self._open:
+                self._open[side].meet(rows)
+        if self._how in ("semi", "anti"):
+            return
+        if self._sorted:
             self._of_step.append((left, right))
         else:
             self._emit(left, right)
@@ -171,27 +177,21 @@ class Results:
             self._ready.append((left, right))
             self._count += len(left)
 
-    def ready(self) -> tuple[Rows, Rows]:
-        """All results that are ready, as row numbers of both sides; NONE where there is no partner."""
-        if len(self._ready) == 1:
-            return self._ready[0]
-        left, right = (np.frombuffer(pa.allocate_buffer(8 * self._count), np.int64) for _ in SIDES)
-        if self._ready:
-            np.concatenate([pair[0] for pair in self._ready], out=left)
-            np.concatenate([pair[1] for pair in self._ready], out=right)
-        return left, right
+    def ready(self) -> tuple[list[Rows], list[Rows]]:
+        """All results that are ready, piece by piece, as row numbers of both sides; NONE where there is no partner."""
+        return [left for left, _ in self._ready], [right for _, right in self._ready]
 
     def clear(self) -> None:
         """The results of the last `ready` have reached the reader."""
-        self._ready, self._count = [], 0
+        self._ready, self._count, self._first_ready = [], 0, ([], [])
 
     def first_row(self, side: Side) -> int | None:
         """The smallest row number that is still needed here."""
         held = self._held.smallest(1 if side == "left" else 2)
         opened = self._open[side].first_row() if side in self._open else None
-        ready = (pair[side == "right"] for pair in self._ready)
-        waiting = [int(rows.min(where=rows >= 0, initial=_LAST)) for rows in ready]
-        rows = (*waiting, held, opened)
+        known = self._first_ready[side == "right"]
+        known += [smallest_row(pair[side == "right"]) for pair in self._ready[len(known) :]]
+        rows = (*known, held, opened)
         return min((row for row in rows if row is not None and row != _LAST), default=None)
 
     def forget(self, side: Side, row: int) -> None:

@@ -6,9 +6,12 @@ twice as long as the next, so it costs O(log n) per tuple over time, and a pop o
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, Rows
+from ..compile.cache import compiled_with
 
 Columns = list[Array]
 """Parallel columns; the first is the int64 key, the second the int64 row number that breaks ties."""
@@ -60,16 +63,53 @@ class RunBuffer:
 
 
 def merge(runs: list[Columns]) -> Columns:
-    """Several sorted runs as one."""
+    """Several sorted runs as one, in time that grows with their length only where few of them overlap."""
     if len(runs) == 1:
         return runs[0]
-    return _sorted([np.concatenate(parts) for parts in zip(*runs, strict=True)])
+    if all(_ends_before(first, second) for first, second in pairwise(runs)):
+        return [np.concatenate(parts) for parts in zip(*runs, strict=True)]
+    merged = runs[-1]
+    for run in reversed(runs[:-1]):
+        columns = [np.concatenate(parts) for parts in zip(run, merged, strict=True)]
+        merged = columns if _ends_before(run, merged) else _in_order(columns, _merged(*columns[:2], len(run[0])))
+    return merged
+
+
+def _ends_before(first: Columns, second: Columns) -> bool:
+    return bool((first[0][-1], first[1][-1]) <= (second[0][0], second[1][0]))
 
 
 def _sorted(columns: Columns) -> Columns:
-    key, row = columns[0], columns[1]
-    behind = (key[1:] < key[:-1]) | ((key[1:] == key[:-1]) & (row[1:] < row[:-1]))
-    if not behind.any():
-        return columns
-    order = np.lexsort((row, key))
+    key, row = columns[:2]
+    return columns if _is_sorted(key, row) else _in_order(columns, np.lexsort((row, key)))
+
+
+def _in_order(columns: Columns, order: Rows) -> Columns:
     return [column[order] for column in columns]
+
+
+def _is_sorted_in_numpy(key: Rows, row: Rows) -> bool:
+    behind = (key[1:] < key[:-1]) | ((key[1:] == key[:-1]) & (row[1:] < row[:-1]))
+    return not behind.any()
+
+
+@compiled_with(_is_sorted_in_numpy)
+def _is_sorted(key, row):  # type: ignore[no-untyped-def]
+    for i in range(1, len(key)):
+        if key[i] < key[i - 1] or (key[i] == key[i - 1] and row[i] < row[i - 1]):
+            return False
+    return True
+
+
+@compiled_with(lambda key, row, cut: np.lexsort((row, key)))
+def _merged(key, row, cut):  # type: ignore[no-untyped-def]
+    """The order of two sorted runs, one before and one from `cut` on."""
+    count = len(key)
+    order = np.empty(count, np.int64)
+    i, j = 0, cut
+    for place in range(count):
+        second = i == cut or (j < count and (key[j] < key[i] or (key[j] == key[i] and row[j] < row[i])))
+        order[place] = j if second else i
+        j += second
+        i += not second
+    return order

@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from ..compile.background import same_for_threads
+
 T = TypeVar("T")
 
 
@@ -22,7 +24,9 @@ class Crew:
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        self._pool = ThreadPoolExecutor(workers - 1, "streamjoin") if workers > 1 else None
+        self._pool = None
+        if workers > 1:
+            self._pool = ThreadPoolExecutor(workers - 1, "streamjoin", initializer=same_for_threads())
         self.busy: dict[int, float] = {}
 
     def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:

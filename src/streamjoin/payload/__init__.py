@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .payload import Payload
+from .payload import Payload, gathered
 
-__all__ = ["Payload"]
+__all__ = ["Payload", "gathered"]

@@ -2,20 +2,32 @@
 
 `addresses[k]` is where segment `first_segment + k` begins; row r is in segment r >> SEGMENT_BITS. A row number below 0
 is a row that is not there.
+
+The row numbers lie in several pieces. `pieces[k]` says where the k-th one lies in memory and which row of the result
+its first number gives; the last line has the number of all rows. A call gathers result rows [start, stop); `start` is a
+multiple of BLOCK, so calls at the same time never write to the same cache line or the same byte of bits.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import carray  # type: ignore[attr-defined]
 
 from ..compile.cache import compiled
-from ..compile.intrinsics import prefetch_at
+from ..compile.intrinsics import pointer, prefetch_at
+from .moves import (
+    byte_at,
+    copy_bytes,
+    fence,
+    move8,
+    move16,
+    move32,
+    move64,
+    move128,
+    number_at,
+    stream_line,
+    word_at,
+)
 
 SEGMENT_BITS = 14
 SEGMENT = 1 << SEGMENT_BITS
@@ -23,93 +35,205 @@ BLOCK = 64
 """Rows whose records are asked for before they are read."""
 LENGTH_BITS = 28
 """A text is known by one word: where it starts among its segment's bytes, and its length in the low bits."""
-
-
-def _mover(bits: int) -> Any:
-    @intrinsic
-    def move(typing: Any, source: Any, target: Any) -> Any:
-        """Copy one value from an address to an address."""
-
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer = ir.IntType(bits).as_pointer()
-            value = builder.load(builder.inttoptr(args[0], pointer), align=1)
-            builder.store(value, builder.inttoptr(args[1], pointer), align=1)
-            return context.get_dummy_value()
-
-        return types.none(types.int64, types.int64), codegen
-
-    return move
-
-
-_move8, _move16, _move32, _move64 = (_mover(bits) for bits in (8, 16, 32, 64))
-
-
-@intrinsic
-def _byte_at(typing: Any, address: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load(builder.inttoptr(args[0], ir.IntType(8).as_pointer()))
-
-    return types.uint8(types.int64), codegen
-
-
-@intrinsic
-def _copy_bytes(typing: Any, source: Any, target: Any, place: Any, count: Any) -> Any:
-    """Copy bytes from an address to target[place:]."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[1])(context, builder, args[1]).data
-        cgutils.raw_memcpy(
-            builder, builder.gep(data, [args[2]]), builder.inttoptr(args[0], cgutils.voidptr_t), args[3], 1
-        )
-        return context.get_dummy_value()
-
-    return types.none(types.int64, target, types.int64, types.int64), codegen
+SLACK, LARGEST_MOVED = 16, 64
+"""Bytes behind the texts of a segment that may be read: texts of up to 64 bytes are copied 16 bytes at a time."""
+ABSENT, RELEASED = 1, 2
+"""What a gathering came across: rows that are not there, and rows that are there no more."""
+BITS, TEXT = -1, -2
+"""Widths that stand for more: a byte that becomes a bit, and the word of a text, whose length is summed up."""
+_LENGTH = np.uint64((1 << LENGTH_BITS) - 1)
 
 
 @compiled
-def gather_records(addresses, first_segment, width, nowhere, rows, start, stop, columns):
-    """Take records of `width` bytes apart. Each column is given as where its values lie in a record, how wide they are,
-    and the address that those of rows[start:stop] go to.
+def _piece_of(pieces, place):
+    """The number of the piece that gives this row of the result."""
+    low, high = 0, len(pieces) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if pieces[middle, 1] <= place:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def _row_numbers(pieces, piece, place, count, numbers):
+    """Where the next `count` row numbers from `place` on lie: in their piece, or, where it ends too soon, in `numbers`.
+    Also the piece of the last one."""
+    while pieces[piece + 1, 1] <= place:
+        piece += 1
+    first = pieces[piece, 0] + 8 * (place - pieces[piece, 1])
+    if place + count <= pieces[piece + 1, 1]:
+        return first, piece
+    for i in range(count):
+        while pieces[piece + 1, 1] <= place + i:
+            piece += 1
+        numbers[i] = number_at(pieces[piece, 0] + 8 * (place + i - pieces[piece, 1]))
+    return np.int64(numbers.ctypes.data), piece
+
+
+@compiled
+def _put_bits(bits, address, count):
+    """The lowest `count` bits, in whole bytes."""
+    out = carray(pointer(address), (count + 7) // 8, np.uint8)
+    for k in range(len(out)):
+        out[k] = np.uint8(bits >> np.uint64(8 * k))
+
+
+@compiled
+def _ask_for(rows, count, addresses, base, first_row, end_row, width, nowhere, record):
+    """The addresses of some rows' records, which start to be loaded; returns what was come across."""
+    crosses, missing = 64 % width != 0, np.int64(0)
+    room = np.uint64(end_row - first_row)
+    for i in range(count):
+        row = number_at(rows + 8 * i)
+        far = np.uint64(row - first_row) >= room
+        missing |= np.int64(far)
+        inside = base if far else row
+        place = np.uint64(inside - base)
+        address = addresses[place >> np.uint64(SEGMENT_BITS)] + (inside & (SEGMENT - 1)) * width
+        address = nowhere if far else address
+        record[i] = address
+        prefetch_at(address)
+        if crosses:
+            prefetch_at(address + width - 1)
+    found = 0
+    if missing:
+        for i in range(count):
+            row = number_at(rows + 8 * i)
+            if row < first_row or row >= end_row:
+                found |= ABSENT if row < 0 else RELEASED
+    return found
+
+
+@compiled
+def gather_records(
+    pieces, start, stop, addresses, first_segment, first_row, end_row, width, nowhere, columns, lengths, streamed
+):
+    """Take records of `width` bytes apart. Each column is given as where its values lie in a record, how wide they are
+    (or BITS, or TEXT), and the address that the result's go to. `lengths` sums up the lengths of texts.
 
     A record is a few neighbouring cache lines, so a row costs one access to far memory however many columns it has.
-    `nowhere` is the address of a record for rows that are not there.
+    `nowhere` is the address of a record for rows that are not there: rows [first_row, end_row) are. `streamed`: the
+    result is too large for the cache, and its columns begin at cache lines. Returns what was come across.
     """
     base = first_segment << SEGMENT_BITS
-    record = np.empty(2 * BLOCK, np.int64)
+    numbers = np.empty(BLOCK, np.int64)
+    record, ahead = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
+    memory = np.empty(8 * BLOCK + 64, np.uint8)
+    aside = (np.int64(memory.ctypes.data) + 63) & ~63
+    piece, found = _piece_of(pieces, start), 0
     for block in range(start, stop + BLOCK, BLOCK):
-        mine = (block // BLOCK) % 2 * BLOCK
-        for i in range(block, min(block + BLOCK, stop)):
-            row = rows[i] - base
-            far = rows[i] >= 0
-            address = addresses[row >> SEGMENT_BITS] + (row & (SEGMENT - 1)) * width if far else nowhere
-            record[mine + i - block] = address
-            prefetch_at(address)
-            if (address & 63) + width > 64:
-                prefetch_at(address + width - 1)
+        record, ahead = ahead, record
+        asked = min(BLOCK, stop - block)
+        if asked > 0:
+            rows, piece = _row_numbers(pieces, piece, block, asked, numbers)
+            found |= _ask_for(rows, asked, addresses, base, first_row, end_row, width, nowhere, ahead)
         before = block - BLOCK
         if before < start:
             continue
-        other = BLOCK - mine
         count = min(BLOCK, stop - before)
         for c in range(len(columns)):
             offset, size = columns[c, 0], columns[c, 1]
-            out = columns[c, 2] + before * size
+            out = columns[c, 2]
+            if size == BITS:
+                bits = np.uint64(0)
+                for i in range(count):
+                    bits |= np.uint64(byte_at(record[i] + offset)) << np.uint64(i)
+                _put_bits(bits, out + before // 8, count)
+                continue
+            if size == TEXT:
+                total = np.uint64(0)
+                words = carray(pointer(out + before * 8), count, np.uint64)
+                for i in range(count):
+                    word = word_at(record[i] + offset)
+                    words[i] = word
+                    total += word & _LENGTH
+                lengths[c] += np.int64(total)
+                continue
+            out += before * size
+            streams = streamed and count == BLOCK and size <= 8
+            target = aside if streams else out
             if size == 8:
                 for i in range(count):
-                    _move64(record[other + i] + offset, out + i * 8)
+                    move64(record[i] + offset, target + i * 8)
             elif size == 4:
                 for i in range(count):
-                    _move32(record[other + i] + offset, out + i * 4)
+                    move32(record[i] + offset, target + i * 4)
             elif size == 2:
                 for i in range(count):
-                    _move16(record[other + i] + offset, out + i * 2)
+                    move16(record[i] + offset, target + i * 2)
             elif size == 1:
                 for i in range(count):
-                    _move8(record[other + i] + offset, out + i)
+                    move8(record[i] + offset, target + i)
             else:
                 for i in range(count):
-                    for w in range(0, size, 8):
-                        _move64(record[other + i] + offset + w, out + i * size + w)
+                    for w in range(0, size, 16):
+                        move128(record[i] + offset + w, target + i * size + w)
+            if streams:
+                for line in range(0, BLOCK * size, 64):
+                    stream_line(target + line, out + line)
+    if streamed:
+        fence()
+    return found
+
+
+@compiled
+def gather_validity(pieces, start, stop, addresses, first_segment, out):
+    """The bits of the rows that are there and not NULL, to the address `out`; returns how many have none.
+
+    A segment without NULLs has the address 0; no addresses at all: there are no NULLs.
+    """
+    base, any_null = first_segment << SEGMENT_BITS, len(addresses) > 0
+    numbers = np.empty(BLOCK, np.int64)
+    piece, none = _piece_of(pieces, start), np.int64(0)
+    for block in range(start, stop, BLOCK):
+        count = min(BLOCK, stop - block)
+        rows, piece = _row_numbers(pieces, piece, block, count, numbers)
+        bits = np.uint64(0)
+        for i in range(count):
+            row = number_at(rows + 8 * i)
+            valid = np.uint64(row >= 0)
+            if any_null and row >= 0:
+                address = addresses[(row - base) >> SEGMENT_BITS]
+                valid = np.uint64(1) if address == 0 else np.uint64(byte_at(address + (row & (SEGMENT - 1))))
+            bits |= valid << np.uint64(i)
+            none += 1 - np.int64(valid)
+        _put_bits(bits, out + block // 8, count)
+    return none
+
+
+@compiled
+def copy_texts(pieces, start, stop, addresses, first_segment, words, place, end, places, out):
+    """The bytes of texts, one behind the other, from out + place to out + end; places[i + 1] is where text i ends.
+
+    Short texts are copied with what lies behind them, which the next text overwrites.
+    """
+    base = first_segment << SEGMENT_BITS
+    numbers, source = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
+    piece = _piece_of(pieces, start)
+    for block in range(start, stop, BLOCK):
+        asked = min(BLOCK, stop - block)
+        rows, piece = _row_numbers(pieces, piece, block, asked, numbers)
+        for i in range(asked):
+            word = words[block + i]
+            source[i] = out
+            if word & _LENGTH:
+                segment = np.uint64(number_at(rows + 8 * i) - base) >> np.uint64(SEGMENT_BITS)
+                source[i] = addresses[segment] + np.int64(word >> np.uint64(LENGTH_BITS))
+                prefetch_at(source[i])
+        for i in range(asked):
+            count = np.int64(words[block + i] & _LENGTH)
+            if place + LARGEST_MOVED > end or count > LARGEST_MOVED:
+                copy_bytes(source[i], out + place, count)
+            else:
+                move128(source[i], out + place)
+                if count > 16:
+                    for k in range(16, count, 16):
+                        move128(source[i] + k, out + place + k)
+            place += count
+            places[block + i + 1] = place
 
 
 @compiled
@@ -122,54 +246,17 @@ def scatter_records(target, width, count, sources, offsets, widths):
             source, size, out = sources[c], widths[c], target + offsets[c]
             if size == 8:
                 for i in range(block, stop):
-                    _move64(source + i * 8, out + i * width)
+                    move64(source + i * 8, out + i * width)
             elif size == 4:
                 for i in range(block, stop):
-                    _move32(source + i * 4, out + i * width)
+                    move32(source + i * 4, out + i * width)
             elif size == 2:
                 for i in range(block, stop):
-                    _move16(source + i * 2, out + i * width)
+                    move16(source + i * 2, out + i * width)
             elif size == 1:
                 for i in range(block, stop):
-                    _move8(source + i, out + i * width)
+                    move8(source + i, out + i * width)
             else:
                 for i in range(block, stop):
-                    for w in range(0, size, 8):
-                        _move64(source + i * size + w, out + i * width + w)
-
-
-@compiled
-def gather_validity(addresses, first_segment, rows, out):
-    """Which rows are there and not NULL; a segment without NULLs has the address 0."""
-    base = first_segment << SEGMENT_BITS
-    for i in range(len(rows)):
-        row = rows[i] - base
-        if rows[i] < 0:
-            out[i] = 0
-        else:
-            address = addresses[row >> SEGMENT_BITS]
-            out[i] = 1 if address == 0 else _byte_at(address + (row & (SEGMENT - 1)))
-
-
-@compiled
-def text_places(words, places):
-    """Where each text comes to lie when all are put behind each other."""
-    total = np.int64(0)
-    places[0] = 0
-    for i in range(len(words)):
-        total += np.int64(words[i] & np.uint64((1 << LENGTH_BITS) - 1))
-        places[i + 1] = total
-
-
-@compiled
-def copy_texts(addresses, first_segment, rows, words, places, start, stop, out):
-    """The bytes of the texts of rows[start:stop], each to its place."""
-    first = first_segment << SEGMENT_BITS
-    for i in range(start, stop):
-        count = places[i + 1] - places[i]
-        if i + 8 < stop and rows[i + 8] >= 0:
-            ahead = np.int64(words[i + 8] >> np.uint64(LENGTH_BITS))
-            prefetch_at(addresses[(rows[i + 8] - first) >> SEGMENT_BITS] + ahead)
-        if count > 0:
-            at = np.int64(words[i] >> np.uint64(LENGTH_BITS))
-            _copy_bytes(addresses[(rows[i] - first) >> SEGMENT_BITS] + at, out, places[i], count)
+                    for w in range(0, size, 16):
+                        move128(source + i * size + w, out + i * width + w)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Rows
+from ..arrays import INT64_MAX, Rows
 from ..arrow.tables import restored, takeable, takeable_type
+from ..compile.cache import compiled
 from ..integer_deque import IntegerDeque
 
 SMALL_BATCH, MERGED_BATCHES, MERGED_ROWS = 64, 64, 4096
@@ -67,29 +67,59 @@ class KeptBatches:
     def take(self, rows: Rows, columns: list[str]) -> pa.Table:
         """The given rows, in the given order; row number -1 gives NULLs."""
         schema = pa.schema([self.schema.field(name) for name in columns])
-        present = rows[rows >= 0]
-        if not len(present):
+        starts = self._starts.view
+        batch, counts = np.empty(len(rows), np.int32), np.zeros(len(starts) + 1, np.int64)
+        _find_batches(rows, starts, batch, counts)
+        used = np.flatnonzero(counts[:-1])
+        if not len(used):
             fields = [pa.field(field.name, takeable_type(field.type)) for field in schema]
             nulls = [pa.nulls(len(rows), field.type) for field in fields]
             return restored(pa.Table.from_arrays(nulls, schema=pa.schema(fields)), schema)
-        absent = rows < 0
-        starts = self._starts.view
-        batch = np.searchsorted(starts, rows, side="right") - 1
-        batch[absent] = batch[~absent][0]
-        used, inverse = np.unique(batch, return_inverse=True)
-        places = rows - starts[batch]
+        # Rows of each batch first, then their order: Arrow would join whole batches to take from several at once.
+        ends = np.cumsum(counts)
+        places, order = np.empty(ends[-1] - counts[-1], np.int64), np.empty(len(rows), np.int64)
+        _group(rows, starts, batch, ends - counts, places, order)
         tables = [self._tables[i].select(columns) for i in used]
         if len(used) == 1:
-            table = tables[0]
+            table, order = tables[0], rows - starts[used[0]]
         else:
-            # Rows of each batch first, then their order: Arrow would join whole batches to take from several at once.
-            order = np.argsort(inverse, kind="stable")
-            cuts = np.searchsorted(inverse[order], np.arange(len(used) + 1))
+            cuts = [(ends[i] - counts[i], ends[i]) for i in used]
             table = pa.concat_tables(
-                part.take(pa.array(np.where(absent[mine], 0, places[mine])))
-                for part, mine in zip(tables, (order[a:b] for a, b in pairwise(cuts)), strict=True)
+                part.take(pa.array(places[first:last])) for part, (first, last) in zip(tables, cuts, strict=True)
             )
-            places = np.empty(len(rows), np.int64)
-            places[order] = np.arange(len(rows))
-        indices = pa.array(places, mask=absent) if absent.any() else pa.array(places)
+        indices = pa.array(order, mask=rows < 0) if counts[-1] else pa.array(order)
         return restored(table.take(indices), schema)
+
+
+@compiled
+def _find_batches(rows, starts, batch, counts):  # type: ignore[no-untyped-def]
+    """The number of each row's batch, and how many rows each has; rows that are not there count last."""
+    last = len(starts)
+    found, first, end = last, 0, 0
+    for i in range(len(rows)):
+        row = rows[i]
+        if row < 0:
+            batch[i] = last
+            counts[last] += 1
+            continue
+        if row < first or row >= end:
+            found = np.searchsorted(starts, row, side="right") - 1
+            first = starts[found]
+            end = starts[found + 1] if found + 1 < last else INT64_MAX
+        batch[i] = found
+        counts[found] += 1
+
+
+@compiled
+def _group(rows, starts, batch, free, places, order):  # type: ignore[no-untyped-def]
+    """Put the places of rows within their batches batch by batch; `order` says where each row's went."""
+    last = len(starts)
+    for i in range(len(rows)):
+        mine = batch[i]
+        if mine == last:
+            order[i] = 0
+            continue
+        at = free[mine]
+        free[mine] = at + 1
+        places[at] = rows[i] - starts[mine]
+        order[i] = at

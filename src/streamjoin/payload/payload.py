@@ -2,22 +2,27 @@
 
 Rows are appended in arrival order and keep their number for ever. Numbers, moments and texts are copied once into
 records, row by row (`records`). Columns of other types stay in the Arrow batches they came in (`kept_batches`).
-Compiled code takes the records apart again, in parallel (`gather`).
+Compiled code takes the records apart again, in parallel (`taking`, `gather`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 
 from ..arrays import Rows
 from ..arrow.tables import restored, takeable
-from ..compile.generic import extremes
-from ..tasks import RunAll
+from ..tasks import RunAll, one_after_another
 from .gather import SEGMENT_BITS
 from .kept_batches import KeptBatches
 from .records import Records, check_lengths, record_width
+from .taking import Column, Pieces, Taking
+
+FEW_ROWS = 1 << 12
+"""So few results are gathered before another thread would be awake."""
 
 
 class Payload:
@@ -32,6 +37,7 @@ class Payload:
         kept = {field.name: width for field in schema if (width := record_width(field.type)) is not None}
         self._records = Records({name: (schema.field(name).type, width) for name, width in kept.items()})
         self._others = KeptBatches(pa.schema([field for field in schema if field.name not in kept]))
+        self._all = self._parted(self._names)
         self._unsettled: list[tuple[int, pa.Table]] = []
         self.first = self.end = 0
 
@@ -52,7 +58,7 @@ class Payload:
             self.end += table.num_rows
 
     def settle(self) -> None:
-        if not self._is_ready():
+        if not self._unsettled or not self._is_ready():
             return
         waiting, self._unsettled = self._unsettled, []
         for row, table in waiting:
@@ -75,24 +81,32 @@ class Payload:
         schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in names])
         return pa.Table.from_arrays(self.arrays(rows, names), schema=schema)
 
-    def arrays(self, rows: Rows, columns: list[str] | None = None) -> list[pa.Array | pa.ChunkedArray]:
+    def arrays(self, rows: Rows, columns: list[str] | None = None) -> list[Column]:
         """The same, column by column."""
-        self.settle()
-        earliest, _ = extremes(rows)
-        if earliest < self.first and bool(((rows >= 0) & (rows < self.first)).any()):
-            raise IndexError(f"rows below {self.first} have been released")
-        names = self._names if columns is None else columns
-        if self._unsettled:
-            return self._from_tables(rows, names)
-        kept = [name for name in names if name in self._records.columns]
-        taken = dict(zip(kept, self._records.take(rows, kept, earliest < 0, self._run_all), strict=True))
-        others = [name for name in names if name not in taken]
-        if others:
-            table = self._others.take(rows, others)
-            taken |= {name: table.column(name) for name in others}
-        return [taken[name] for name in names]
+        return gathered([self.gathering([rows], columns)], self._run_all)[0]
 
-    def _from_tables(self, rows: Rows, names: list[str]) -> list[pa.Array | pa.ChunkedArray]:
+    def gathering(self, pieces: Sequence[Rows], columns: list[str] | None = None) -> Gathering:
+        """The same for rows in several arrays, to be done by `gathered`."""
+        self.settle()
+        names, kept, others = self._all if columns is None else self._parted(columns)
+        rows = Pieces(pieces)
+        if self._unsettled:
+            return Gathering(names, rows.count, [], None, names, lambda: self._from_tables(rows.whole, names))
+        taking = self._records.taking(rows, kept, self.first, self.end)
+        return Gathering(names, rows.count, kept, taking, others, lambda: self._take_others(rows.whole, others))
+
+    def _parted(self, names: list[str]) -> tuple[list[str], list[str], list[str]]:
+        """Columns, those of them that are in records, and the others."""
+        kept = self._records.columns
+        return names, [name for name in names if name in kept], [name for name in names if name not in kept]
+
+    def _take_others(self, rows: Rows, names: list[str]) -> list[Column]:
+        if ((rows >= 0) & (rows < self.first)).any():
+            raise IndexError(f"rows below {self.first} have been released")
+        columns: list[Column] = self._others.take(rows, names).columns
+        return columns
+
+    def _from_tables(self, rows: Rows, names: list[str]) -> list[Column]:
         """Columns of rows that have not been copied into records."""
         base = self._unsettled[0][0]
         table = takeable(pa.concat_tables(table.select(names) for _, table in self._unsettled))
@@ -100,3 +114,41 @@ class Payload:
         places = pa.array(rows - base, mask=absent) if absent.any() else pa.array(rows - base)
         schema = pa.schema([self.schema.field(name) for name in names])
         return list(restored(table.take(places), schema).columns)
+
+
+@dataclass(slots=True)
+class Gathering:
+    """Columns of some rows of one side: `kept` ones come from the records, others from the batches they came in."""
+
+    names: list[str]
+    rows: int
+    kept: list[str]
+    taking: Taking | None
+    others: list[str]
+    take_others: Callable[[], list[Column]]
+
+    def columns(self, others: list[Column]) -> list[Column]:
+        """All columns, when those of the records have been gathered and the others taken."""
+        arrays = [] if self.taking is None else self.taking.arrays()
+        if not self.others:
+            return arrays
+        found = dict(zip((*self.kept, *self.others), (*arrays, *others), strict=True))
+        return [found[name] for name in self.names]
+
+
+def gathered(gatherings: Sequence[Gathering], run_all: RunAll) -> list[list[Column]]:
+    """The columns of several sides. Their tasks share the workers, so no side waits for the other."""
+    run = run_all if any(gathering.rows > FEW_ROWS for gathering in gatherings) else one_after_another
+    first = [[] if gathering.taking is None else gathering.taking.first_round() for gathering in gatherings]
+    of_others = [gathering.take_others for gathering in gatherings if gathering.others]
+    done = iter(run([*of_others, *chain.from_iterable(first)]))
+    others = [next(done) if gathering.others else [] for gathering in gatherings]
+    second = [
+        task
+        for gathering, tasks in zip(gatherings, first, strict=True)
+        if gathering.taking is not None
+        for task in gathering.taking.second_round([next(done) for _ in tasks])
+    ]
+    if second:
+        run(second)
+    return [gathering.columns(found) for gathering, found in zip(gatherings, others, strict=True)]

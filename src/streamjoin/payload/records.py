@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Array, Rows, Words
+from ..arrays import Array, Words
 from ..errors import DataError
-from ..tasks import RunAll
-from .gather import (
-    LENGTH_BITS,
-    SEGMENT,
-    SEGMENT_BITS,
-    copy_texts,
-    gather_records,
-    gather_validity,
-    scatter_records,
-    text_places,
-)
+from .gather import LENGTH_BITS, SEGMENT, SEGMENT_BITS, SLACK, scatter_records
 from .segments import Segments, pieces
-
-Spans = list[tuple[int, int]]
-
-SMALL_BUFFER = 1 << 14
-PIECE = 1 << 14
-"""Rows that are gathered by one task."""
-LONGEST = 2**31 - 1
-"""Bytes that a column of short texts can hold."""
+from .taking import Layout, Pieces, Taking
 
 
 def has_bytes(type_: pa.DataType) -> bool:
@@ -85,8 +66,8 @@ class Field:
             first, last = int(offsets[done]), int(offsets[done + length])
             room, used = self.bytes.of(segment, lambda: np.empty(256, np.uint8)), self._used.get(segment, 0)
             assert room is not None
-            if used + last - first > len(room):
-                larger = np.empty(max(2 * len(room), used + last - first), np.uint8)
+            if used + last - first + SLACK > len(room):
+                larger = np.empty(max(2 * len(room), used + last - first + SLACK), np.uint8)
                 larger[:used] = room[:used]
                 room = self.bytes.put(segment, larger)
             room[used : used + last - first] = content[first:last]
@@ -112,48 +93,6 @@ class Field:
         self.validity.release(segment)
         self._used = {number: used for number, used in self._used.items() if number >= segment}
 
-    def array(
-        self, rows: Rows, values: pa.Buffer, absent: bool, spans: Spans, run_all: RunAll
-    ) -> pa.Array | pa.ChunkedArray:
-        """The gathered values as an Arrow array; `absent`: some rows are not there."""
-        valid = None
-        if self.any_null or absent:
-            valid = np.empty(len(rows), np.uint8)
-            gather_validity(self.validity.addresses, self.validity.first, rows, valid)
-        if self.is_text:
-            return self._texts(rows, np.frombuffer(values, np.uint64), valid, spans, run_all)
-        content = _bitmap(np.frombuffer(values, np.uint8)) if self.is_boolean else values
-        return pa.Array.from_buffers(self.type, len(rows), [None if valid is None else _bitmap(valid), content])
-
-    def _texts(
-        self, rows: Rows, words: Array, valid: Array | None, spans: Spans, run_all: RunAll
-    ) -> pa.Array | pa.ChunkedArray:
-        places = np.empty(len(rows) + 1, np.int64)
-        text_places(words, places)
-        out = np.frombuffer(_buffer(int(places[-1])), np.uint8)
-        table, first = self.bytes.addresses, self.bytes.first
-        run_all([partial(copy_texts, table, first, rows, words, places, *span, out) for span in spans])
-        cuts = [0]
-        while not self.has_long_offsets and places[-1] - places[cuts[-1]] > LONGEST:
-            cuts.append(int(np.searchsorted(places, places[cuts[-1]] + LONGEST, side="right")) - 1)
-        chunks = []
-        for start, stop in pairwise([*cuts, len(rows)]):
-            offsets = (places[start : stop + 1] - places[start]).astype(np.int64 if self.has_long_offsets else np.int32)
-            validity = None if valid is None else _bitmap(valid[start:stop])
-            content = pa.py_buffer(out[places[start] : places[stop]])
-            chunks.append(pa.Array.from_buffers(self.type, stop - start, [validity, pa.py_buffer(offsets), content]))
-        return chunks[0] if len(chunks) == 1 else pa.chunked_array(chunks, self.type)
-
-
-def _buffer(size: int) -> pa.Buffer:
-    """Bytes for a result, from Arrow's memory pool, which keeps what earlier results have given back; small ones from
-    Python's, which is quicker."""
-    return pa.py_buffer(bytearray(size)) if size <= SMALL_BUFFER else pa.allocate_buffer(size)
-
-
-def _bitmap(flags: Array) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(flags.reshape(-1), bitorder="little"))
-
 
 class Records:
     """All columns of a known width, row by row. Wide values come first, so that all are aligned."""
@@ -167,6 +106,7 @@ class Records:
         self._width = -(-offset // 4) * 4
         self._offsets = np.array([field.offset for field in self.columns.values()], np.int64)
         self._widths = np.array([field.width for field in self.columns.values()], np.int64)
+        self._layouts: dict[tuple[str, ...], Layout] = {}
         self._segments = Segments()
         self._nowhere = pa.py_buffer(bytes(max(self._width, 1)))
 
@@ -201,20 +141,14 @@ class Records:
         for field in self.columns.values():
             field.release(segment)
 
-    def take(self, rows: Rows, names: list[str], absent: bool, run_all: RunAll) -> list[pa.Array | pa.ChunkedArray]:
-        """These columns of some rows; `absent`: some of them are not there."""
-        if not names:
-            return []
-        fields = [self.columns[name] for name in names]
-        outs = [_buffer(len(rows) * field.width) for field in fields]
-        columns = np.array(
-            [(field.offset, field.width, out.address) for field, out in zip(fields, outs, strict=True)], np.int64
-        )
-        spans = [(start, min(start + PIECE, len(rows))) for start in range(0, len(rows), PIECE)]
-        table, first = self._segments.addresses, self._segments.first
-        places = table, first, self._width, self._nowhere.address, rows
-        run_all([partial(gather_records, *places, *span, columns) for span in spans])
-        return [field.array(rows, out, absent, spans, run_all) for field, out in zip(fields, outs, strict=True)]
+    def taking(self, pieces: Pieces, names: list[str], first_row: int, end_row: int) -> Taking:
+        """The gathering of these columns of some rows; rows [first_row, end_row) are there."""
+        table = self._segments.addresses, self._segments.first, first_row, end_row
+        place = *table, self._width, self._nowhere.address
+        key = tuple(names)
+        if key not in self._layouts:
+            self._layouts[key] = Layout([self.columns[name] for name in names])
+        return Taking(pieces, self._layouts[key], place)
 
 
 def check_lengths(where: str, column: pa.ChunkedArray) -> None:

@@ -11,6 +11,7 @@ from ..arrays import Array, Integers
 from .gather import SEGMENT
 
 BLOCK_SEGMENTS, SPARE_SEGMENTS = 16, 32
+LINE = 64
 
 
 class Segments:
@@ -60,18 +61,20 @@ class Segments:
 
     def fresh(self, size: int) -> Array:
         """An array of `size` bytes, the same at each call: one that was released, since fresh memory is slow, or, once
-        there are many, one of a block that is large enough for the system's huge pages."""
+        there are many, one of a block that is large enough for the system's huge pages. It begins at a cache line if
+        the size is a whole number of them."""
         if not self._spare:
             count = BLOCK_SEGMENTS if len(self._arrays) >= BLOCK_SEGMENTS else 1
-            block = np.empty(count * size, np.uint8)
+            block = np.empty(count * size + LINE, np.uint8)
+            block = block[-block.ctypes.data % LINE :]
             self._spare = [block[k * size : (k + 1) * size] for k in range(count)]
         return self._spare.pop()
 
     @property
     def addresses(self) -> Integers:
-        """Where each array lies in memory; 0 for None."""
+        """Where each array lies in memory; 0 for None, and 0 behind the last, so that there is always one to read."""
         if self._addresses is None:
-            self._addresses = np.array(self._places, np.int64)
+            self._addresses = np.array([*self._places, 0], np.int64)
         return self._addresses
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..arrays import INT64_MAX, INT64_MIN, Array, Mask, Places, Rows
-from .integer_column import IntegerColumn, taken
+from .integer_column import IntegerColumn, paired
+from .pair_memory import PairMemory, whole_block
 
 LARGEST_PART = 1 << 15
 """The most tuples that probe together. Once sorted, they pass through a subwindow once, from end to end."""
@@ -92,21 +92,21 @@ class Probing:
         self._part, self._parts = 0, 1
         self._known: dict[Any, Any] = {}
 
-    @cached_property
+    @property
     def earliest(self) -> int:
-        return int(self.batch.low.min(initial=INT64_MAX))
+        return int(self.once("earliest", lambda: self.batch.low.min(initial=INT64_MAX)))
 
-    @cached_property
+    @property
     def latest_low(self) -> int:
-        return int(self.batch.low.max(initial=INT64_MIN))
+        return int(self.once("latest_low", lambda: self.batch.low.max(initial=INT64_MIN)))
 
-    @cached_property
+    @property
     def earliest_high(self) -> int:
-        return int(self.batch.high.min(initial=INT64_MAX))
+        return int(self.once("earliest_high", lambda: self.batch.high.min(initial=INT64_MAX)))
 
-    @cached_property
+    @property
     def latest(self) -> int:
-        return int(self.batch.high.max(initial=INT64_MIN))
+        return int(self.once("latest", lambda: self.batch.high.max(initial=INT64_MIN)))
 
     def split(self, shares: int) -> list[Probing]:
         """Shares of the work. All of them know what is known already."""
@@ -149,40 +149,43 @@ class PairSink:
     Candidates that a kernel cannot decide are decided when the buffer is drained, so they never pile up.
     """
 
-    _spare: ClassVar[list[tuple[Array, Array]]] = []
+    _spare: ClassVar[list[tuple[Array, PairMemory]]] = []
 
     def __init__(self, decide: Decide = lambda left, right: None, *, left_probes: bool = True) -> None:
         self._decide = decide
         self._left_probes = left_probes
-        self._buffers: tuple[Array, Array] | None = None
+        self._kept: tuple[Array, PairMemory] | None = None
+        self._rows: Array | None = None
         self._probing: list[Rows] = []
         self._stored: list[Rows] = []
         self.count = 0
 
-    def _taken_buffers(self) -> tuple[Array, Array]:
-        """Buffers for places and for row numbers; those of sinks that are done are used again."""
-        if self._buffers is None:
+    def _memory(self) -> tuple[Array, PairMemory]:
+        """A buffer for places, and memory for row numbers; those of sinks that are done are used again."""
+        if self._kept is None:
             try:
-                self._buffers = PairSink._spare.pop()
+                self._kept = PairSink._spare.pop()
             except IndexError:
-                self._buffers = np.empty((2, BUFFER), np.int32), np.empty((2, 2 * BUFFER), np.int64)
-        return self._buffers
+                self._kept = np.empty((2, BUFFER), np.int32), PairMemory(2 * BUFFER)
+        return self._kept
 
     @property
     def buffers(self) -> tuple[Places, Places]:
         """Where kernels write places of probing and of stored tuples."""
-        both = self._taken_buffers()[0]
+        both = self._memory()[0]
         return both[0], both[1]
 
     @property
     def both_buffers(self) -> Array:
         """The same as one array."""
-        return self._taken_buffers()[0]
+        return self._memory()[0]
 
     @property
     def row_buffers(self) -> Array:
-        """Where kernels write row numbers of probing and of stored tuples."""
-        return self._taken_buffers()[1]
+        """Where kernels write row numbers of probing and of stored tuples, for `add_rows`."""
+        if self._rows is None:
+            self._rows = whole_block(2 * BUFFER)
+        return self._rows
 
     @property
     def is_full(self) -> bool:
@@ -192,7 +195,20 @@ class PairSink:
         """Turn the first `count` buffered places into row numbers."""
         if count:
             probe_places, stored_places = self.buffers
-            self.add(taken(0, probing_rows, probe_places[:count]), stored_rows.take(stored_places[:count]))
+            rows = self._memory()[1].room(count)
+            paired(probe_places[:count], probing_rows, stored_places[:count], *stored_rows.parts, rows)
+            self.add(rows[0], rows[1])
+
+    def add_rows(self, count: int) -> None:
+        """Take in the first `count` pairs of the row buffers. Buffers that are well filled are kept as they are."""
+        rows = self.row_buffers
+        if 2 * count >= rows.shape[1]:
+            self._rows = None
+        elif count:
+            few = self._memory()[1].room(count)
+            few[:] = rows[:, :count]
+            rows = few
+        self.add(rows[0, :count], rows[1, :count])
 
     def add(self, probing: Rows, stored: Rows) -> None:
         """Take in candidate pairs of row numbers, and decide those that kernels could not decide."""
@@ -209,7 +225,7 @@ class PairSink:
         """All pairs so far, piece by piece: (left rows, right rows)."""
         pairs = (self._probing, self._stored) if self._left_probes else (self._stored, self._probing)
         self._probing, self._stored, self.count = [], [], 0
-        if self._buffers is not None:
-            PairSink._spare.append(self._buffers)
-            self._buffers = None
+        if self._kept is not None:
+            PairSink._spare.append(self._kept)
+            self._kept = None
         return pairs

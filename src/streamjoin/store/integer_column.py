@@ -78,6 +78,21 @@ def taken(first, array, places):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def paired(probe_places, probing_rows, stored_places, first, rows, out):  # type: ignore[no-untyped-def]
+    """Write the row numbers at pairs of places: probing_rows[place], and rows[place], or first + place where that array
+    is empty."""
+    counts_up = len(rows) == 0
+    for i in range(len(probe_places)):
+        out[0, i] = probing_rows[np.uint32(probe_places[i])]
+    if counts_up:
+        for i in range(len(stored_places)):
+            out[1, i] = first + stored_places[i]
+    else:
+        for i in range(len(stored_places)):
+            out[1, i] = rows[np.uint32(stored_places[i])]
+
+
+@compiled
 def _summary(values):  # type: ignore[no-untyped-def]
     """The smallest, the largest, and whether each is one more than the one before."""
     lowest = highest = values[0]

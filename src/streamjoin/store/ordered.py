@@ -229,12 +229,11 @@ class OrderedIndex(Subwindow):
         table, state = np.array(runs, np.int64), new_state()
         while state[RUN] < len(runs):
             compared = int(state[COMPARED])
-            rows = sink.row_buffers
             found = kernel(
                 table, low, high, _PLACE_MASK, space.rest_mask, owner,
-                batch.row, batch.low, batch.high, sink.both_buffers, rows, state, *slots,
+                batch.row, batch.low, batch.high, sink.both_buffers, sink.row_buffers, state, *slots,
             )  # fmt: skip
-            sink.add(rows[0, :found].copy(), rows[1, :found].copy())
+            sink.add_rows(found)
             yield int(state[COMPARED]) - compared
 
     def _run_lines(self, probing: Probing) -> list[tuple[int, ...]]:

@@ -1,0 +1,54 @@
+"""Memory for the row numbers of found pairs, in blocks that are used again.
+
+Memory that is fresh from the system takes longer to touch than pairs take to be found. So a block whose last array is
+gone is kept for the pairs to come.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from ..arrays import Array, Integers
+
+
+class Block:
+    """A block's owner: arrays that look into the block hold it, and when the last one lets go, the block is spare."""
+
+    _spare: ClassVar[list[Integers]] = []
+    _most: ClassVar[int] = 32
+
+    def __init__(self, size: int) -> None:
+        try:
+            block = self._spare.pop()
+        except IndexError:
+            block = np.empty(size, np.int64)
+        self._block = block if len(block) == size else np.empty(size, np.int64)
+        self.__array_interface__ = self._block.__array_interface__
+
+    def __del__(self) -> None:
+        if len(self._spare) < self._most:
+            self._spare.append(self._block)
+
+
+def whole_block(pairs: int) -> Array:
+    """Room for the row numbers of both tuples of so many pairs."""
+    return np.asarray(Block(2 * pairs)).reshape(2, pairs)
+
+
+class PairMemory:
+    """Gives room for some pairs at a time, and fills blocks of `pairs` up one by one."""
+
+    def __init__(self, pairs: int) -> None:
+        self._pairs = pairs
+        self._block: Integers = np.empty(0, np.int64)
+        self._used = 0
+
+    def room(self, count: int) -> Array:
+        """For `count` pairs, of which a block has room."""
+        if self._used + 2 * count > len(self._block):
+            self._block, self._used = whole_block(self._pairs).reshape(-1), 0
+        room = self._block[self._used : self._used + 2 * count]
+        self._used += 2 * count
+        return room.reshape(2, count)
