@@ -10,7 +10,7 @@ import pytest
 from streamjoin.bench.shapes.cells import all_cells, chosen_cells
 from streamjoin.bench.shapes.contestants import DEFAULT, INDEXES
 from streamjoin.bench.shapes.experiments import measure
-from streamjoin.bench.shapes.measure import Bench, Stopped, Track
+from streamjoin.bench.shapes.measure import Bench, Failed, Lap, Stopped, Track
 from streamjoin.bench.shapes.real import ticks_of_day
 from streamjoin.bench.shapes.results import CellResults, Entry, ShapesResults, ShapesSettings
 from streamjoin.bench.shapes.work import Sizes
@@ -117,7 +117,7 @@ def test_a_wrong_count_is_no_figure() -> None:
 class Stuck(Track):
     """A track on which every index takes too long, and hash does not suit."""
 
-    def lap(self, contestant: str, limit: float) -> object:  # type: ignore[override]
+    def lap(self, contestant: str, limit: float) -> Lap:
         if contestant == "hash":
             raise ArgumentError("no equality")
         if contestant in INDEXES:
@@ -130,8 +130,23 @@ def test_slow_contestants_are_stopped() -> None:
     cell = all_cells()["decimals"]
     settings = ShapesSettings([cell.name], 1, 0.01, 60.0, 100, 0.002, 0, quick=True)
     found = measure(Stuck(SIZES, 1, 0.01), cell, [DEFAULT, "scan", "hash"], settings, lambda _: None)
-    assert [(one.contestant, one.stopped) for one in found.entries] == [(DEFAULT, None), ("scan", "over 15 s")]
+    default, scan = found.entries  # the index that does not suit is not among them
+    assert (default.contestant, default.stopped) == (DEFAULT, None)
+    assert scan.contestant == "scan"
+    assert str(scan.stopped).startswith("over")
     assert found.regret is None
+
+
+def test_an_error_of_a_contestant_is_an_error_of_the_run() -> None:
+    class Broken(Track):
+        def lap(self, contestant: str, limit: float) -> Lap:
+            raise Failed("ValueError: no")
+
+    cell = all_cells()["decimals"]
+    settings = ShapesSettings([cell.name], 2, 0.01, 60.0, 100, 0.002, 0, quick=True)
+    found = measure(Broken(SIZES, 2, 0.01), cell, [DEFAULT], settings, lambda _: None)
+    found.check()
+    assert found.wrong == ["decimals: default fails, ValueError: no"]
 
 
 def test_a_process_that_takes_too_long_is_stopped_and_started_anew() -> None:
@@ -141,6 +156,8 @@ def test_a_process_that_takes_too_long_is_stopped_and_started_anew() -> None:
         with pytest.raises(Stopped, match="over 0 s"):
             track.lap(DEFAULT, 0.0)
         assert track.lap("scan", 120.0).counts
+        with pytest.raises(Failed, match="KeyError"):
+            track.lap("nobody", 120.0)
 
 
 def test_the_command(tmp_path: Path, drawn: list[Path], capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import ArgumentError
 from .contestants import DEFAULT, INDEXES
-from .measure import Stopped, Track
+from .measure import Failed, Stopped, Track
 from .results import CellResults, Entry, ShapesResults, ShapesSettings
 from .work import Cell, Sizes
 
@@ -69,6 +69,9 @@ def _lap(track: Track, entry: Entry, limit: float) -> None:
         lap = track.lap(entry.contestant, limit)
     except Stopped as error:
         entry.stopped = str(error)
+        return
+    except Failed as error:
+        entry.stopped = entry.failed = str(error)
         return
     except ArgumentError as error:
         entry.unfit = str(error)

@@ -38,6 +38,10 @@ class Stopped(Exception):
     """The contestant took too long."""
 
 
+class Failed(Exception):
+    """The contestant raised an error, or its process ended."""
+
+
 class Bench:
     """The contestants of one cell. Each is made, filled and warmed up when its first lap begins."""
 
@@ -110,6 +114,8 @@ def _serve(connection: Connection, sizes: Sizes, laps: int, seconds: float) -> N
                 connection.send(bench.names)
             except ArgumentError as error:
                 connection.send(error)
+            except Exception as error:
+                connection.send(Failed(f"{type(error).__name__}: {error}"))
 
 
 class Track:
@@ -134,7 +140,7 @@ class Track:
         return names
 
     def lap(self, contestant: str, limit: float) -> Lap:
-        """A lap; Stopped if it took longer than `limit` seconds, ArgumentError if the contestant does not suit."""
+        """A lap; Stopped after `limit` seconds, Failed after an error, ArgumentError if the contestant is unfit."""
         if self._process is None:
             self.open(self._cell)
         lap: Lap = self._ask("lap", contestant, limit)
@@ -149,8 +155,8 @@ class Track:
             answer = self._connection.recv()
         except (EOFError, BrokenPipeError):
             self.close()
-            raise Stopped("its process ended") from None
-        if isinstance(answer, ArgumentError):
+            raise Failed("its process ended") from None
+        if isinstance(answer, ArgumentError | Failed):
             raise answer
         return answer
 

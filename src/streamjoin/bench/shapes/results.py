@@ -42,6 +42,8 @@ class Entry:
     chosen: str | None = None
     stopped: str | None = None
     """Why there is no figure, or no more of it."""
+    failed: str | None = None
+    """The error that it raised."""
     unfit: str | None = None
     """Why it cannot do this join."""
     others: list[float] = field(default_factory=list)
@@ -79,7 +81,8 @@ class CellResults:
     """Peers that are not installed."""
 
     def check(self) -> None:
-        """Compare the counts of all contestants, round by round, as far as two have the same rounds."""
+        """Collect errors, and compare the counts of all contestants in the rounds that they share."""
+        self.wrong += [f"{self.cell}: {one.contestant} fails, {one.failed}" for one in self.entries if one.failed]
         counted = [entry for entry in self.entries if entry.counts]
         for entry in counted[1:]:
             first = counted[0]

@@ -26,7 +26,7 @@ def run(
     console: Console, *, cells: Sequence[str], laps: int, seconds: float, limit: float, rows: int, scale: float,
     data: Path, seed: int, quick: bool = False, json_file: Path | None = None, plots_directory: Path | None = None,
 ) -> None:  # fmt: skip
-    """Measure, print, and write the figures; AssertionError if contestants found different results."""
+    """Measure, print, and write the figures; AssertionError if contestants failed or found different results."""
     if plots_directory is not None:
         plots.library()
     chosen = chosen_cells(cells, quick)
@@ -57,4 +57,4 @@ def run(
         for file in draw(figures, plots_directory):
             console.print(f"wrote {file}", markup=False, highlight=False)
     if results.wrong:
-        raise AssertionError("contestants found different results: " + "; ".join(results.wrong))
+        raise AssertionError("contestants must not fail, and must find the same: " + "; ".join(results.wrong))
