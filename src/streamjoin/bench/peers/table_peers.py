@@ -110,6 +110,7 @@ class DuckDBTables(TablePeer):
     def __init__(self, query: Query, schemas: dict[Side, pa.Schema], *, binned: bool = False) -> None:
         super().__init__(query, schemas, binned=binned)
         self._connection = package("duckdb").connect()
+        self._connection.execute("SET enable_progress_bar = false")
         keys = zip(query.keys("left", binned=binned), query.keys("right", binned=binned), strict=True)
         conditions = [f"l.{left} = r.{right}" for left, right in keys] + [query.on]
         if (time := query.time) is not None:

@@ -18,5 +18,5 @@ time, in the best lap. Everything is compiled before the first lap. Regret is th
 over the rate of the defaults.
 
 All contestants of a cell must find the same number of results, in every round that they share. They run in a process
-of their own, which is stopped when one of them takes too long.
+of their own, which is stopped when one of them takes too long. Who is far slower than the defaults has one lap only.
 """

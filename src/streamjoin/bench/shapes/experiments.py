@@ -13,17 +13,19 @@ from .measure import Failed, Stopped, Track
 from .results import CellResults, Entry, ShapesResults, ShapesSettings
 from .work import Cell, Sizes
 
-PATIENCE, LEAST_LIMIT = 20, 15.0
+PATIENCE, LEAST_LIMIT = 5, 15.0
 """A contestant may take so many times as long as the defaults, or so many seconds: kernels compile in its first lap."""
 ENOUGH, LEAST_LAPS = 6.0, 2
 """After so many seconds a contestant has had enough laps, if it had some."""
+HOPELESS = 10
+"""Who is so many times slower than the defaults has no second lap."""
 
 
 def measure_all(
     settings: ShapesSettings, sizes: Sizes, cells: list[Cell], say: Callable[[str], None],
-    done: Callable[[CellResults], None],
+    done: Callable[[ShapesResults], None],
 ) -> ShapesResults:  # fmt: skip
-    """Measure the cells one by one; `done` is called with each."""
+    """Measure the cells one by one; `done` is called after each, with all results so far."""
     results = ShapesResults()
     with Track(sizes, settings.laps, settings.seconds) as track:
         for cell in cells:
@@ -37,7 +39,7 @@ def measure_all(
             found.check()
             results.cells.append(found)
             results.left_out += [text for text in found.absent if text not in results.left_out]
-            done(found)
+            done(results)
     return results
 
 
@@ -49,7 +51,7 @@ def measure(
     entries = {name: Entry(name) for name in names}
     for lap in range(settings.laps):
         for name, entry in entries.items():
-            if entry.stopped or entry.unfit or (lap >= LEAST_LAPS and entry.rates.seconds > ENOUGH):
+            if _is_done(entry, entries[DEFAULT], lap):
                 continue
             say(f"{cell.name}: {name}, lap {lap + 1} of {settings.laps}")
             default = entries[DEFAULT].longest
@@ -61,6 +63,12 @@ def measure(
     results.entries = [entry for entry in entries.values() if not entry.unfit]
     results.absent = [f"{e.contestant}: {e.unfit}" for e in entries.values() if e.unfit and e.contestant not in INDEXES]
     return results
+
+
+def _is_done(entry: Entry, default: Entry, laps: int) -> bool:
+    if entry.stopped or entry.unfit:
+        return True
+    return (laps > 0 and HOPELESS * entry.best < default.best) or (laps >= LEAST_LAPS and entry.rates.seconds > ENOUGH)
 
 
 def _lap(track: Track, entry: Entry, limit: float) -> None:

@@ -42,6 +42,15 @@ def shape_table(cells: list[CellResults]) -> Table:
     return table
 
 
+def cell_line(cell: CellResults) -> str:
+    """What is said of a cell as soon as it is done."""
+    index, peer = _rate(cell.best_index) or "none", _rate(cell.best_peer) or "none"
+    return (
+        f"{cell.cell}: {_rate(cell.default)}; best index {index}, regret {_times(cell.regret)}; "
+        f"best peer {peer}, to peer {_times(cell.to_peer)}"
+    )
+
+
 def summary_lines(summary: dict[str, Any], others: float | None) -> list[str]:
     lines = []
     for what, worst, median in (

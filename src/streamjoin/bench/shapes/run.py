@@ -17,8 +17,8 @@ from ...reporting.files import write_json
 from ...reporting.measure import machine
 from .cells import chosen_cells
 from .experiments import measure_all
-from .report import draw, shape_table, summary_lines
-from .results import ShapesSettings
+from .report import cell_line, draw, shape_table, summary_lines
+from .results import ShapesResults, ShapesSettings
 from .work import Sizes
 
 
@@ -26,7 +26,10 @@ def run(
     console: Console, *, cells: Sequence[str], laps: int, seconds: float, limit: float, rows: int, scale: float,
     data: Path, seed: int, quick: bool = False, json_file: Path | None = None, plots_directory: Path | None = None,
 ) -> None:  # fmt: skip
-    """Measure, print, and write the figures; AssertionError if contestants failed or found different results."""
+    """Measure, print, and write the figures, also after each cell.
+
+    AssertionError if contestants failed or found different results.
+    """
     if plots_directory is not None:
         plots.library()
     chosen = chosen_cells(cells, quick)
@@ -38,12 +41,17 @@ def run(
         markup=False, highlight=False,
     )  # fmt: skip
     started = time.perf_counter()
+    first = {"machine": about | {"cores": str(os.cpu_count())}, "settings": asdict(settings)}
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("shapes", total=len(chosen))
-        results = measure_all(
-            settings, Sizes(seed, rows, scale, data), chosen,
-            lambda text: progress.update(task, description=text), lambda _: progress.advance(task),
-        )  # fmt: skip
+
+        def done(some: ShapesResults) -> None:
+            progress.console.print(cell_line(some.cells[-1]), markup=False, highlight=False)
+            progress.advance(task)
+            write_json(json_file, first | some.figures())
+
+        sizes = Sizes(seed, rows, scale, data)
+        results = measure_all(settings, sizes, chosen, lambda text: progress.update(task, description=text), done)
     console.print(shape_table(results.cells))
     for text in results.left_out:
         console.print(f"left out: {text}", markup=False, highlight=False)
@@ -51,7 +59,7 @@ def run(
     for line in summary_lines(results.summary(), float(np.mean(loads)) if loads else None):
         console.print(line, markup=False, highlight=False)
     console.print(f"{time.perf_counter() - started:.0f} s in all.", markup=False, highlight=False)
-    figures = {"machine": about | {"cores": str(os.cpu_count())}, "settings": asdict(settings), **results.figures()}
+    figures = first | results.figures()
     write_json(json_file, figures)
     if plots_directory is not None:
         for file in draw(figures, plots_directory):
