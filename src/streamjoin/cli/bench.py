@@ -1,4 +1,4 @@
-"""The command `streamjoin bench scan | subwindow | panjoin | topology | spark`."""
+"""The command `streamjoin bench scan | subwindow | panjoin | shapes | topology | spark`."""
 
 from __future__ import annotations
 
@@ -46,6 +46,22 @@ def add_bench(commands: Any) -> None:
     _add_measuring(panjoin, "measured rounds (32; quick: 8)")
     panjoin.set_defaults(run=_bench_panjoin)
 
+    shapes = benches.add_parser("shapes", help="the defaults against every index and peer, over many shapes of work")
+    shapes.add_argument(
+        "--cells",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="which cells: names, shapes or patterns, such as 'band-*'",
+    )
+    shapes.add_argument("--seconds", type=float, metavar="S", help="seconds of laps per contestant (1.5; quick: 0.4)")
+    shapes.add_argument("--limit", type=seconds, metavar="TIME", help="the longest lap (4 minutes; quick: 1 minute)")
+    shapes.add_argument("--rows", type=count, metavar="N", help="fresh tuples of each stream (2M; quick: 300K)")
+    shapes.add_argument("--scale", type=float, metavar="X", help="how much of the day of ticks (1; quick: 0.02)")
+    shapes.add_argument("--data", type=Path, default=Path("../shared/data"), metavar="DIR", help="recorded streams")
+    _add_measuring(shapes, "laps of each contestant (5; quick: 3)", "fewer cells and less of each, in some minutes")
+    shapes.set_defaults(run=_bench_shapes)
+
     topology = benches.add_parser("topology", help="the multi-core algorithms' figures, and a model of many cores")
     topology.add_argument(
         "--experiments", nargs="+", choices=TOPOLOGIES, default=TOPOLOGIES, help="which experiments (all)"
@@ -79,12 +95,14 @@ def add_bench(commands: Any) -> None:
     spark.set_defaults(run=_bench_spark)
 
 
-def _add_measuring(parser: argparse.ArgumentParser, rounds: str) -> None:
+def _add_measuring(
+    parser: argparse.ArgumentParser, rounds: str, quick: str = "smaller and fewer measurements, in under a minute"
+) -> None:
     parser.add_argument("--rounds", type=count, metavar="N", help=rounds)
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the generated tuples")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
     parser.add_argument("--plots", type=Path, metavar="DIR", help="also draw the figures, as files in DIR")
-    parser.add_argument("--quick", action="store_true", help="smaller and fewer measurements, in under a minute")
+    parser.add_argument("--quick", action="store_true", help=quick)
 
 
 def _bench_scan(arguments: argparse.Namespace) -> None:
@@ -118,6 +136,21 @@ def _bench_panjoin(arguments: argparse.Namespace) -> None:
         wide_console(), windows=arguments.windows or ([100_000] if quick else [100_000, 1_000_000, 8_000_000]),
         kinds=arguments.kinds, batch=arguments.batch, rounds=arguments.rounds or (8 if quick else 32),
         workers=arguments.workers or sorted({1, cores}), indexes=arguments.indexes, skew=arguments.skew,
+        seed=arguments.seed, quick=quick, json_file=arguments.json, plots_directory=arguments.plots,
+    )  # fmt: skip
+
+
+def _bench_shapes(arguments: argparse.Namespace) -> None:
+    from ..bench.shapes import results
+    from ..bench.shapes.run import run
+
+    quick = arguments.quick
+    run(
+        wide_console(), cells=arguments.cells, laps=arguments.rounds or (3 if quick else 5),
+        seconds=arguments.seconds or (results.QUICK_SECONDS if quick else results.SECONDS),
+        limit=arguments.limit or (results.QUICK_LIMIT if quick else results.LIMIT),
+        rows=arguments.rows or (results.QUICK_ROWS if quick else results.ROWS),
+        scale=arguments.scale or (results.QUICK_SCALE if quick else results.SCALE), data=arguments.data,
         seed=arguments.seed, quick=quick, json_file=arguments.json, plots_directory=arguments.plots,
     )  # fmt: skip
 

@@ -1,8 +1,9 @@
-"""Lines and bars as picture files; matplotlib is needed only here."""
+"""Lines, bars and heat maps as picture files; matplotlib is needed only here."""
 
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,33 @@ def bars(file: Path, entries: list[dict[str, Any]]) -> list[Path]:
     axes.set_yscale("log")
     axes.set(title="by distribution of the keys", ylabel="M tuples/s, median")
     axes.legend(fontsize="small")
+    return save(figure, file)
+
+
+def heat(
+    file: Path, values: dict[tuple[str, str], float | None], columns: dict[str, str], title: str, *,
+    less_is_better: bool = False,
+) -> list[Path]:  # fmt: skip
+    """Draw ratios by (row, column). 1 is white, losses are red, and a cell without a ratio is grey.
+
+    `columns` has the label of each column, in their order.
+    """
+    plt = library()
+    rows = list(dict.fromkeys(row for row, _ in values))
+    size = 2.5 + 0.75 * len(columns), 1.3 + 0.42 * len(rows)
+    figure, axes = plt.subplots(figsize=size, layout="constrained")
+    known = [[values.get((row, column)) for column in columns] for row in rows]
+    shades = [[math.log2(ratio) if ratio else math.nan for ratio in line] for line in known]
+    axes.set_facecolor("lightgrey")
+    axes.imshow(shades, cmap="RdBu_r" if less_is_better else "RdBu", vmin=-2, vmax=2, aspect="auto")
+    for y, line in enumerate(known):
+        for x, ratio in enumerate(line):
+            if ratio:
+                color = "white" if abs(math.log2(ratio)) > 1.4 else "black"
+                axes.text(x, y, f"{ratio:.3g}", ha="center", va="center", fontsize="small", color=color)
+    axes.set_xticks(range(len(columns)), list(columns.values()), fontsize="small")
+    axes.set_yticks(range(len(rows)), rows, fontsize="small")
+    axes.set_title(title)
     return save(figure, file)
 
 

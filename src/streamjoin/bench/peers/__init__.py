@@ -10,6 +10,8 @@ and a are int32; y and b are int32, or float32 for "celljoin":
 "band" needs keys that are at least the width away from the ends of int32; "celljoin" needs values from 0 to 16,000.
 Measurements chose how each peer works: batches of 32,768, one match per tuple (celljoin: 1..10,000, width 10), 2 idle
 cores of a Zen 4 EPYC. Figures in comments are M tuples/s of both streams, at windows of 100,000 and 1,000,000 tuples.
+
+`table_peers` has peers for any other join of two tables, and `streamed` runs those on streams.
 """
 
 from __future__ import annotations
