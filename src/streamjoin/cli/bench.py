@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,14 @@ def add_bench(commands: Any) -> None:
     scan.add_argument("--rounds", type=count, default=25, metavar="N", help="measured rounds (default: 25)")
     scan.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the generated tuples")
     scan.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
-    scan.set_defaults(run=_bench_scan)
+    scan.set_defaults(run=_compiled_first(_bench_scan))
 
     subwindow = benches.add_parser("subwindow", help="one subwindow's insertion and probing, against NumPy and C++")
     many: dict[str, Any] = {"type": count, "nargs": "+", "metavar": "N"}
     subwindow.add_argument("--sizes", **many, help="tuples per subwindow (64K, 1M and 8M, in powers of two)")
     subwindow.add_argument("--batches", **many, help="tuples per batch (1, 1,024 and 32,768)")
     _add_measuring(subwindow, "measured rounds (11; quick: 5)")
-    subwindow.set_defaults(run=_bench_subwindow)
+    subwindow.set_defaults(run=_compiled_first(_bench_subwindow))
 
     panjoin = benches.add_parser("panjoin", help="whole joins with indexes, against DuckDB, Polars and NumPy")
     panjoin.add_argument("--windows", **many, help="tuples per window (100K, 1M and 8M; quick: 100K)")
@@ -44,7 +45,7 @@ def add_bench(commands: Any) -> None:
     panjoin.add_argument("--indexes", nargs="+", choices=INDEXES, default=INDEXES, help="which indexes (default: all)")
     panjoin.add_argument("--skew", action="store_true", help="also measure skewed, equal and increasing keys")
     _add_measuring(panjoin, "measured rounds (32; quick: 8)")
-    panjoin.set_defaults(run=_bench_panjoin)
+    panjoin.set_defaults(run=_compiled_first(_bench_panjoin))
 
     shapes = benches.add_parser("shapes", help="the defaults against every index and peer, over many shapes of work")
     shapes.add_argument(
@@ -60,7 +61,7 @@ def add_bench(commands: Any) -> None:
     shapes.add_argument("--scale", type=float, metavar="X", help="how much of the day of ticks (1; quick: 0.02)")
     shapes.add_argument("--data", type=Path, default=Path("../shared/data"), metavar="DIR", help="recorded streams")
     _add_measuring(shapes, "laps of each contestant (5; quick: 3)", "fewer cells and less of each, in some minutes")
-    shapes.set_defaults(run=_bench_shapes)
+    shapes.set_defaults(run=_compiled_first(_bench_shapes))
 
     topology = benches.add_parser("topology", help="the multi-core algorithms' figures, and a model of many cores")
     topology.add_argument(
@@ -75,7 +76,7 @@ def add_bench(commands: Any) -> None:
     topology.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the generated tuples")
     topology.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
     topology.add_argument("--plots", type=Path, metavar="DIR", help="also draw the figures, as files in DIR")
-    topology.set_defaults(run=_bench_topology)
+    topology.set_defaults(run=_compiled_first(_bench_topology))
 
     spark = benches.add_parser("spark", help="the Spark pipeline, against an empty one and Spark's own join on bins")
     spark.add_argument("--window", type=count, default=1_000_000, metavar="N", help="tuples per window (1M)")
@@ -92,7 +93,17 @@ def add_bench(commands: Any) -> None:
     spark.add_argument("--master", default="local[*]", help="the Spark master (default: local[*])")
     spark.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the generated tuples")
     spark.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
-    spark.set_defaults(run=_bench_spark)
+    spark.set_defaults(run=_compiled_first(_bench_spark))
+
+
+def _compiled_first(run: Callable[[argparse.Namespace], None]) -> Callable[[argparse.Namespace], None]:
+    """A benchmark waits for machine code, so that nothing else is measured."""
+
+    def measured(arguments: argparse.Namespace) -> None:
+        os.environ["STREAMJOIN_COMPILE"] = "first"
+        run(arguments)
+
+    return measured
 
 
 def _add_measuring(

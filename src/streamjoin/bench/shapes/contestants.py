@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ...engine.window_join import WindowJoin, join
+from ...engine.replay import join
+from ...engine.window_join import WindowJoin
 from ..columns import Columns
 from ..peers import PEERS
 from ..peers.base import Peer
