@@ -103,15 +103,15 @@ def test_a_poll_that_fails_loses_nothing(order: str, last: str, failing: int, mo
     with opened(order=order) as join:
         join.push_left(rows([1, 2, 3], [1, 2, 3]))
         join.push_right(rows([1, 2, 3], [1, 2, 3]))
-        calls, take = itertools.count(1), payload.Payload.arrays
+        calls, take = itertools.count(1), payload.Payload.gathering
 
-        def sometimes(self: payload.Payload, *args: Any, **kwargs: Any) -> list[pa.Array]:
+        def sometimes(self: payload.Payload, *args: Any, **kwargs: Any) -> Any:
             if next(calls) == failing:
                 raise MemoryError("no room for the rows")
             return take(self, *args, **kwargs)
 
         with monkeypatch.context() as patch:
-            patch.setattr(payload.Payload, "arrays", sometimes)
+            patch.setattr(payload.Payload, "gathering", sometimes)
             with pytest.raises((MemoryError, sj.StreamJoinError)):
                 getattr(join, last)()
             assert join.metrics()["pending"] == 3
