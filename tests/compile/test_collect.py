@@ -16,6 +16,7 @@ from streamjoin.predicate import plan_for
 from streamjoin.predicate.lower import lower
 from streamjoin.predicate.vector import Frame
 from streamjoin.store import Batch, HashIndex, PairSink, Probing, ScanIndex
+from streamjoin.store.pair_memory import PairMemory
 from streamjoin.store.scan_kernel import BLOCK, TILE
 from streamjoin.store.subwindow import StoredSide
 
@@ -148,7 +149,7 @@ class CountingSink(PairSink):
         super().__init__(decide)
         self.capacity, self.drained = capacity, 0
         self.guarded = np.full((2, capacity + 64), UNTOUCHED, np.int32)
-        self._buffers = self.guarded[:, :capacity], np.empty((2, 2), np.int64)
+        self._kept = self.guarded[:, :capacity], PairMemory(capacity)
 
     def drain(self, count: int, *rows: Any) -> None:
         assert count <= self.capacity
@@ -158,7 +159,7 @@ class CountingSink(PairSink):
     def rows(self) -> tuple[Any, Any]:
         """The rows of all pairs, and the guards untouched."""
         assert (self.guarded[:, self.capacity :] == UNTOUCHED).all()
-        self._buffers = None  # not to be used by others
+        self._kept = None  # not to be used by others
         probing, stored = self.take()
         none = np.empty(0, np.int64)
         return np.concatenate([none, *probing]), np.concatenate([none, *stored])

@@ -7,23 +7,22 @@ each open tuple of such a side is remembered until then. Their result timestamp 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import INT64_MAX, INT64_MIN, Rows
+from ..arrays import INT64_MIN, Rows
 from ..side import SIDES, Side
 from .front import Step
 from .meetings import meet, meet_new, smallest_row
 from .runs import RunBuffer
+from .sorted_pairs import MISSING, in_order
 
 Times = Callable[[Side, Rows], Rows]
 """The timestamps of rows of one side."""
 
 NONE = -1
 """The row number of a partner that is not there."""
-_LAST = INT64_MAX
 
 
 class OpenTuples:
@@ -155,7 +154,7 @@ class Results:
             self._emit(left, right)
         elif len(left):
             key = np.maximum(_times_or_lowest("left", left, times), _times_or_lowest("right", right, times))
-            columns = [key, np.where(left < 0, _LAST, left), np.where(right < 0, _LAST, right)]
+            columns = [key, np.where(left < 0, MISSING, left), np.where(right < 0, MISSING, right)]
             if self._open or self._finds_late:
                 self._held.push(columns)
             else:
@@ -192,7 +191,7 @@ class Results:
         known = self._first_ready[side == "right"]
         known += [smallest_row(pair[side == "right"]) for pair in self._ready[len(known) :]]
         rows = (*known, held, opened)
-        return min((row for row in rows if row is not None and row != _LAST), default=None)
+        return min((row for row in rows if row is not None and row != MISSING), default=None)
 
     def forget(self, side: Side, row: int) -> None:
         """Rows below this one are no longer needed by anyone."""
@@ -215,9 +214,9 @@ def _times_or_lowest(side: Side, rows: Rows, times: Times) -> Rows:
     return found
 
 
-def _in_order(columns: list[npt.NDArray[Any]]) -> tuple[Rows, Rows]:
+def _in_order(columns: list[Rows]) -> tuple[Rows, Rows]:
     """By result timestamp, then left position, then right position; a missing partner comes last."""
-    key, left, right = columns
-    order = np.lexsort((right, left, key))
-    left, right = left[order], right[order]
-    return np.where(left == _LAST, NONE, left), np.where(right == _LAST, NONE, right)
+    left, right = in_order(*columns)
+    for rows in (left, right):
+        rows[rows == MISSING] = NONE
+    return left, right

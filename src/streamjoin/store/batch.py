@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays import INT64_MAX, INT64_MIN, Array, Mask, Places, Rows
 from .integer_column import IntegerColumn, paired
-from .pair_memory import PairMemory, whole_block
+from .pair_memory import PairMemory
 
 LARGEST_PART = 1 << 15
 """The most tuples that probe together. Once sorted, they pass through a subwindow once, from end to end."""
@@ -155,7 +155,6 @@ class PairSink:
         self._decide = decide
         self._left_probes = left_probes
         self._kept: tuple[Array, PairMemory] | None = None
-        self._rows: Array | None = None
         self._probing: list[Rows] = []
         self._stored: list[Rows] = []
         self.count = 0
@@ -183,9 +182,7 @@ class PairSink:
     @property
     def row_buffers(self) -> Array:
         """Where kernels write row numbers of probing and of stored tuples, for `add_rows`."""
-        if self._rows is None:
-            self._rows = whole_block(2 * BUFFER)
-        return self._rows
+        return self._memory()[1].scratch
 
     @property
     def is_full(self) -> bool:
@@ -200,15 +197,10 @@ class PairSink:
             self.add(rows[0], rows[1])
 
     def add_rows(self, count: int) -> None:
-        """Take in the first `count` pairs of the row buffers. Buffers that are well filled are kept as they are."""
-        rows = self.row_buffers
-        if 2 * count >= rows.shape[1]:
-            self._rows = None
-        elif count:
-            few = self._memory()[1].room(count)
-            few[:] = rows[:, :count]
-            rows = few
-        self.add(rows[0, :count], rows[1, :count])
+        """Take in the first `count` pairs of the row buffers."""
+        if count:
+            rows = self._memory()[1].kept(count)
+            self.add(rows[0], rows[1])
 
     def add(self, probing: Rows, stored: Rows) -> None:
         """Take in candidate pairs of row numbers, and decide those that kernels could not decide."""

@@ -44,6 +44,7 @@ class PairMemory:
         self._pairs = pairs
         self._block: Integers = np.empty(0, np.int64)
         self._used = 0
+        self._scratch: Array | None = None
 
     def room(self, count: int) -> Array:
         """For `count` pairs, of which a block has room."""
@@ -52,3 +53,20 @@ class PairMemory:
         room = self._block[self._used : self._used + 2 * count]
         self._used += 2 * count
         return room.reshape(2, count)
+
+    @property
+    def scratch(self) -> Array:
+        """A block to write pairs into before it is known how many they are."""
+        if self._scratch is None:
+            self._scratch = whole_block(self._pairs)
+        return self._scratch
+
+    def kept(self, count: int) -> Array:
+        """The first `count` pairs of the scratch. A block that is well filled is given away, few pairs are copied."""
+        pairs = self.scratch[:, :count]
+        if 2 * count >= self._pairs:
+            self._scratch = None
+            return pairs
+        room = self.room(count)
+        room[:] = pairs
+        return room
