@@ -262,7 +262,7 @@ class Emitter(DecimalEmitter):
                 return self._named(f"{convert}({code})", both_valid(value.valid, fits), target)
         elif target.is_float:
             if source.kind == "decimal":
-                code = self._decimal_to_double(value)
+                code = self._decimal_to_float(value, target)
             elif source.is_timestamp:
                 code = f"(f64({code}) / f64({TICKS_PER_DAY[source.unit] / 86_400}))"
         elif target.kind == "date":

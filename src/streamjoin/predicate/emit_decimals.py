@@ -87,7 +87,7 @@ class DecimalEmitter(ABC):
     def _rescale(self, value: Value, scale: int) -> Value:
         """The same number with more digits behind the point."""
         factor = 10 ** (scale - value.type.scale)
-        limit = value.limit * factor
+        limit = max(value.limit, 1) * factor
         type_ = Type("decimal", 18, scale)
         words = self._words(limit)
         if words > 1:
@@ -159,7 +159,8 @@ class DecimalEmitter(ABC):
             return self._into(self._made(code, words, valid, Type("decimal", 38, scale), limit), type_)
         words = max(a.words, b.words)
         b, nonzero = self._divisor(b)
-        code = f"{'w' if words > 1 else ''}{op}({self._as(a, words)}, {self._as(b, words)})"
+        function = op if words == 1 else "wdiv" if op == "intdiv" else f"w{op}"
+        code = f"{function}({self._as(a, words)}, {self._as(b, words)})"
         if words > 2:
             self._unlimited()
         valid = both_valid(valid, nonzero)
@@ -230,8 +231,11 @@ class DecimalEmitter(ABC):
             self._unlimited()
         return f"w1(wdiv({self._as(value, words)}, {self.wide_constant(unit, words)}))"
 
-    def _decimal_to_double(self, value: Value) -> str:
-        if value.type.scale <= 15 and value.limit < 2**53:  # one division, correctly rounded
-            return f"(f64({value.code}) / f64({float(10**value.type.scale)}))"
-        self._unlimited()
-        return f"wratio({self._as(value, 8)}, {self.wide_constant(10**value.type.scale, 8)})"
+    def _decimal_to_float(self, value: Value, target: Type) -> str:
+        """The nearest double."""
+        scale = value.type.scale
+        if scale <= 15 and value.limit < 2**53:  # one division, correctly rounded
+            return f"(f64({value.code}) / f64({float(10**scale)}))"
+        if target.kind == "float" and not scale:  # whole numbers are rounded to 32 bits at once
+            raise NotEmittable(target)
+        return f"wratio({self._as(value, self._words(INT64_LIMIT, value.limit))}, {scale})"

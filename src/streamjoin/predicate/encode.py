@@ -163,7 +163,7 @@ def approximate(values: Array, valid: Mask | None, scale: int) -> tuple[Array, M
     """Wide decimals as the nearest doubles. Rounding keeps order but makes equals, so it decides nothing alone."""
     if valid is not None:
         values = np.where(valid, values, 0)
-    return ordered_bits(wratio(values, 10**scale), 64)[0], valid
+    return ordered_bits(wratio(values, scale), 64)[0], valid
 
 
 LONG_TEXT = np.int64(1) << 62

@@ -8,6 +8,7 @@ such that no result overflows. Each name has a twin in `wide_vector`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,9 +19,10 @@ from numba.extending import intrinsic
 
 __all__ = [
     "w1", "w2", "w4", "wabs", "wadd", "wcut", "wdiv", "weq", "wfloordiv", "wfloormod", "wjoin", "wle", "wlt", "wmul",
-    "wnear", "wneg", "wpick", "wrem", "wround", "wsub",
+    "wnear", "wneg", "wpick", "wratio", "wrem", "wround", "wsub",
 ]  # fmt: skip
 
+_TENS = np.array([10**digits for digits in range(19)], np.uint64)
 _inline = njit(nogil=True, error_model="numpy")
 
 
@@ -97,6 +99,19 @@ wmul = _operator(lambda builder, a, b: builder.mul(a, b))
 weq = _operator(lambda builder, a, b: builder.icmp_unsigned("==", a, b), truth=True)
 wlt = _operator(lambda builder, a, b: builder.icmp_signed("<", a, b), truth=True)
 wle = _operator(lambda builder, a, b: builder.icmp_signed("<=", a, b), truth=True)
+
+
+_shift_left = _operator(lambda builder, a, b: builder.shl(a, builder.zext(b, a.type)))
+_shift_right = _operator(lambda builder, a, b: builder.lshr(a, builder.zext(b, a.type)))
+
+
+@intrinsic
+def _leading_zeros(typing_context, a):  # type: ignore[no-untyped-def]
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        zeros = builder.ctlz(_joined(builder, signature.args[0], args[0]), ir.Constant(ir.IntType(1), 0))
+        return builder.trunc(zeros, ir.IntType(64))
+
+    return types.int64(a), code
 
 
 @_inline
@@ -239,3 +254,28 @@ def wnear(a, unit):  # type: ignore[no-untyped-def]
     quotient, rest = _divide_short(wabs(a), divisor)
     quotient = wadd(quotient, w4(np.int64(rest >= divisor - rest)))
     return wneg(quotient) if a[3] < 0 else quotient
+
+
+@_inline
+def wratio(a, digits):  # type: ignore[no-untyped-def]
+    """The double nearest to a / 10**digits. Short numbers take one division of doubles, which rounds once.
+
+    Others are shifted to the top of four words and divided. The upper 64 bits of the quotient are rounded; the last of
+    them says whether anything else is left."""
+    magnitude = wabs(a)
+    sign = -1.0 if a[1] < 0 else 1.0
+    if digits <= 22 and magnitude[1] == 0 and 0 <= magnitude[0] < 2**53:
+        return sign * np.float64(magnitude[0]) / 10.0**digits
+    wide = w4(magnitude)
+    shift = _leading_zeros(wide) - 1
+    wide = _shift_left(wide, shift)
+    left = np.uint64(0)
+    while digits > 0:
+        step = min(digits, 18)
+        wide, rest = _divide_short(wide, _TENS[step])
+        left |= rest
+        digits -= step
+    beyond = 192 - _leading_zeros(wide)
+    top = _shift_right(wide, beyond)
+    last = (left != 0) | (not weq(_shift_left(top, beyond), wide))
+    return sign * math.ldexp(np.float64(np.uint64(top[0]) | np.uint64(last)), beyond - shift)

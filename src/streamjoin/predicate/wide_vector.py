@@ -94,9 +94,9 @@ def wfloormod(a: Any, b: Any) -> Any:
     return a % b
 
 
-def wratio(a: Any, b: Any) -> Any:
-    """The double nearest to a / b; columns only."""
-    return np.asarray(_ratio(a, b)).astype(np.float64)[()]
+def wratio(a: Any, digits: int) -> Any:
+    """The double nearest to a / 10**digits."""
+    return np.asarray(_quotient(a, 10**digits)).astype(np.float64)[()]
 
 
-_ratio = _function(lambda a, b: a / b)
+_quotient = _function(lambda a, b: a / b)
