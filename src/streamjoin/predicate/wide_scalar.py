@@ -105,13 +105,19 @@ _shift_left = _operator(lambda builder, a, b: builder.shl(a, builder.zext(b, a.t
 _shift_right = _operator(lambda builder, a, b: builder.lshr(a, builder.zext(b, a.type)))
 
 
-@intrinsic
-def _leading_zeros(typing_context, a):  # type: ignore[no-untyped-def]
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        zeros = builder.ctlz(_joined(builder, signature.args[0], args[0]), ir.Constant(ir.IntType(1), 0))
-        return builder.trunc(zeros, ir.IntType(64))
+def _zeros_counter() -> Any:
+    @intrinsic
+    def count(typing_context, a):  # type: ignore[no-untyped-def]
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            zeros = builder.ctlz(_joined(builder, signature.args[0], args[0]), ir.Constant(ir.IntType(1), 0))
+            return builder.trunc(zeros, ir.IntType(64))
 
-    return types.int64(a), code
+        return types.int64(a), code
+
+    return count
+
+
+_leading_zeros = _zeros_counter()
 
 
 @_inline
