@@ -168,8 +168,8 @@ def decimals(draw: Any) -> pa.Array:
     if draw(st.integers(0, 9)) == 0:
         edges = [None, 0, 2**64 - 1, 2**63]
         return pa.array(edges + draw(st.lists(st.integers(0, 2**64 - 1), max_size=3)), pa.uint64())
-    precision = draw(st.integers(1, 38))
-    scale = draw(st.integers(0, precision))
+    precision = draw(st.one_of(st.sampled_from([9, 18, 19, 38]), st.integers(1, 38)))
+    scale = draw(st.one_of(st.sampled_from([0, min(precision, 6)]), st.integers(0, precision)))
     largest = 10**precision - 1
     given = [0, 1, -1, largest, -largest, *draw(st.lists(st.integers(-largest, largest), min_size=1, max_size=3))]
     exact = [Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -scale)) for n in given]
