@@ -45,7 +45,7 @@ class Recheck:
         for side, rows in candidates:
             names = self._columns[side]
             if names:
-                kept, place = distinct(rows)
+                kept, place = distinct(rows) if side in program.per_row else (rows, None)
                 if place is not None:
                     places[side] = place
                 taken = self._take(side, kept, names)

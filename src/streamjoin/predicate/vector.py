@@ -49,6 +49,8 @@ class _FrameEmitter(Emitter):
         self.inputs: list[tuple[str, Callable[[Frame], Any]]] = []
         self.slow: list[Expr] = []
         """What is evaluated row by row, pair by pair."""
+        self.per_row: set[Side] = set()
+        """The sides of which something is computed once per row."""
         self._over_pairs = over_pairs
 
     def wide_constant(self, number: int, words: int) -> str:
@@ -77,6 +79,8 @@ class _FrameEmitter(Emitter):
     def leaf(self, expr: Expr) -> Value | None:
         if isinstance(expr, Column):
             column_dtype(expr.type)
+            if is_wide(expr.type) and expr.side is not None:
+                self.per_row.add(expr.side)
             return self._input(expr.type, lambda frame: frame.numbers(expr))
         side = self._only_side(expr)
         if side is not None:
@@ -94,7 +98,10 @@ class _FrameEmitter(Emitter):
     def _only_side(self, expr: Expr) -> Side | None:
         """In a program over pairs: the side that a computed expression reads if it reads one only."""
         used = sides(expr) if self._over_pairs and not isinstance(expr, Constant | Column) else ()
-        return next(iter(used)) if len(used) == 1 else None
+        if len(used) != 1:
+            return None
+        self.per_row |= used
+        return next(iter(used))
 
     def _long_list(self, expr: Call) -> Value | None:
         value = self.value(expr.args[0])
@@ -181,6 +188,7 @@ class _FrameEmitter(Emitter):
 
                 for condition in conditions:
                     self.slow += condition.slow
+                    self.per_row |= condition.per_row
                 return choose
         slow = self._row_by_row(expr)
         return lambda frame: pa.array(slow(frame), TEXT)
@@ -219,6 +227,8 @@ class Program:
         results = [emitter.value(expr) for expr in exprs]
         self.slow = tuple(emitter.slow)
         """The parts that are evaluated row by row for each pair."""
+        self.per_row = frozenset(emitter.per_row)
+        """The sides of which each row should stand in the frame once: something is computed of it alone."""
         self._inputs = emitter.inputs
         self._types = [column_dtype(expr.type) if expr.type.kind != "null" else "bool" for expr in exprs]
         parameters = [part for name, _ in self._inputs for part in (name, f"{name}_valid")]
