@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamjoin.predicate import ops_vector
+from streamjoin.predicate import ops_vector, wide_scalar
 
 _FROM_NUMPY = (
     "sqrt", "atan2", "isnan", "exp", "ln", "sin", "cos", "tan", "asin", "acos", "atan", "frem", "ffloormod", "power",
 )  # fmt: skip
-"""Functions of Python's math that raise where compiled code gives NaN or infinity."""
+"""Functions of Python's math that raise where compiled code gives NaN or infinity. Wide numbers come from there too:
+only LLVM can compute with words."""
 
 
 def collect(
@@ -62,7 +63,7 @@ def load(source: str, name: str) -> Callable[..., Any]:
     namespace["prefetch"] = lambda array, place: None
     namespace["pointer"] = int
     namespace["carray"] = array_at
-    namespace.update({key: getattr(ops_vector, key) for key in _FROM_NUMPY})
+    namespace.update({key: getattr(ops_vector, key) for key in (*_FROM_NUMPY, *wide_scalar.__all__)})
     function = namespace[name]
 
     def run(*args: Any) -> Any:

@@ -115,6 +115,22 @@ def test_filters_and_residual() -> None:
     assert plan.recheck_long_text == ("l.s = r.s",)
 
 
+def test_what_is_slow_is_said() -> None:
+    """Compiled, checked again in columns, or row by row."""
+    schema = pa.schema({"d": pa.decimal128(12, 2), "u": pa.uint64(), "s": pa.string(), "x": pa.float64()})
+    slow = "CAST(l.s || r.s AS double) > 1"
+    plan = sj.explain(
+        schema, schema, on=f"l.d * r.d > 9000 AND l.u + r.u > 5 AND upper(l.s) || r.s LIKE 'A%' AND ({slow})"
+    )
+    assert len(plan.recheck) == 2
+    assert [text in plan.row_by_row for text in plan.recheck] == ["CAST" in text for text in plan.recheck]
+    assert "in columns" in str(plan)
+    assert "row by row" in str(plan)
+    plan = sj.explain(schema, schema, on="l.d * r.d > 9000 AND l.u - r.u > 5 AND l.u < r.u")
+    assert plan.recheck == plan.row_by_row == ()
+    assert "row by row" not in str(plan)
+
+
 def test_an_exact_band_replaces_its_conditions() -> None:
     plan = sj.explain(LEFT, RIGHT, on="l.a BETWEEN r.lo AND r.hi AND l.x < r.y")
     assert plan.residual["left"] == ("l.x < r.y",)

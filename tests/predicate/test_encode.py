@@ -132,10 +132,11 @@ NANS: dict[Any, tuple[int, int]] = {
 
 def test_approximate_decimals_never_swap() -> None:
     wide = [-(10**38) + 1, -(10**30) - 1, -(10**30), -1, 0, 1, 10**17, 10**17 + 1, 10**30, 10**30 + 1, 10**38 - 1]
-    words, valid = approximate([*wide, None], 10)
-    assert valid.tolist() == [True] * len(wide) + [False]
+    known = np.array([True] * len(wide) + [False])
+    words, valid = approximate(np.array([*wide, None], object), known, 10)
+    assert valid is known
     assert words[: len(wide)].tolist() == sorted(words[: len(wide)].tolist())
-    other, _ = approximate([x * 10**3 for x in wide[3:8]], 13)
+    other, _ = approximate(np.array([x * 10**3 for x in wide[3:8]], object), None, 13)
     assert other.tolist() == words[3:8].tolist()
 
 

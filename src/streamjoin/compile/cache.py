@@ -62,6 +62,11 @@ def _package_directory(module: str) -> str | None:
     return None if home is None else str(home / _digest(module))
 
 
+def has_machine_code(function: Any) -> bool:
+    """Whether a compiled function can be called without waiting for the compiler, or may wait for it."""
+    return bool(function.overloads) or is_rehearsing() or is_first()
+
+
 class Meanwhile:
     """A compiled function that has a form in NumPy as well, which serves until the machine code is there."""
 
@@ -69,7 +74,7 @@ class Meanwhile:
         self._machine_code, self._plain = machine_code, plain
 
     def __call__(self, *args: Any) -> Any:
-        if self._machine_code.overloads or is_rehearsing() or is_first():
+        if has_machine_code(self._machine_code):
             return self._machine_code(*args)
         return self._plain(*args)
 

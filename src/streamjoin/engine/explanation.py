@@ -11,6 +11,7 @@ from ..predicate import Predicate, check_aliases, not_too_deep, plan_for
 from ..predicate.expr import Expr
 from ..predicate.lower import Lowered, lower
 from ..predicate.plan import Band, Interval, Plan
+from ..predicate.recheck import slow_terms
 from ..predicate.render import render
 from ..side import SIDES, Side, other
 from ..store.index_choice import usual_index
@@ -38,7 +39,9 @@ class Explanation:
     filters: Mapping[Side, tuple[str, ...]]
     """By side: what is asked of that stream alone."""
     recheck: tuple[str, ...]
-    """What compiled code narrows down but cannot decide."""
+    """What compiled code narrows down but cannot decide: it is checked again for each candidate."""
+    row_by_row: tuple[str, ...]
+    """Those of `recheck` for which each candidate is checked by itself, in Python: very slow."""
     recheck_long_text: tuple[str, ...]
     """The same, but only where both texts have over 7 bytes."""
     slots: Mapping[Side, tuple[str, ...]]
@@ -82,9 +85,13 @@ class Explanation:
             f"{len(self.slots[side])} per {side} tuple ({', '.join(self.slots[side]) or 'none'})" for side in SIDES
         )
         lines = [_line("compiled", f"over numbers kept in columns: {kept}")]
-        if self.recheck:
-            lines += _listing("row by row", self.recheck)
-            lines += [_line("", "compiled code only narrows these down; each candidate is checked again")]
+        rechecked = [text for text in self.recheck if text not in self.row_by_row]
+        if rechecked:
+            lines += _listing("in columns", rechecked)
+            lines += [_line("", "compiled code only narrows these down; candidates are checked again, many at a time")]
+        if self.row_by_row:
+            lines += _listing("row by row", self.row_by_row)
+            lines += [_line("", "slow: about a microsecond for each candidate that the other conditions leave")]
         if self.recheck_long_text:
             lines += _listing("long text", self.recheck_long_text)
             lines += [_line("", "compared by hash; checked again where both texts have over 7 bytes")]
@@ -158,6 +165,7 @@ def _explanation(plan: Plan, lowered: Lowered, options: Options, aliases: tuple[
         residual={side: texts(plan.residual(side)) for side in SIDES},
         filters={side: texts(plan.filter_of(side)) for side in SIDES},
         recheck=texts(lowered.recheck),
+        row_by_row=texts(slow_terms(lowered)),
         recheck_long_text=texts(lowered.recheck_long_text),
         slots={side: tuple(slot.dtype for slot in lowered.slots[side]) for side in SIDES},
         keys={side: KeyChooser(lowered, side).first_key(aliases) for side in SIDES},

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import INT64_MAX, INT64_MIN, Integers, Rows, Words
-from ..compile.cache import compiled
+from ..compile.cache import compiled, has_machine_code
 from ..store.sorting import sort_words
 
 MISSING = INT64_MAX
@@ -19,6 +19,9 @@ WORD = 64
 
 def in_order(key: Integers, left: Rows, right: Rows) -> tuple[Rows, Rows]:
     """The rows of both sides in order; MISSING stays as it is."""
+    if not has_machine_code(unpack):  # it is called last, so whatever else is called has some too
+        order = np.lexsort((right, left, key))
+        return left[order], right[order]
     columns = [key, left, right]
     spans = [_span(column) for column in columns]
     if sum(bits for _, bits in spans) <= WORD:
@@ -28,10 +31,11 @@ def in_order(key: Integers, left: Rows, right: Rows) -> tuple[Rows, Rows]:
             unpack(words, right_bits, left_bits, first_left, np.empty_like(left)),
             unpack(words, 0, right_bits, first_right, np.empty_like(right)),
         )
-    order = _order([left, right], spans[1:])
-    if order is not None:
-        by_key = _order([key[order]], spans[:1])
-        order = None if by_key is None else order[by_key]
+    found = _order([left, right], spans[1:])
+    if found is not None:
+        by_key = _order([key[found]], spans[:1])
+        found = None if by_key is None else found[by_key]
+    order = found
     if order is None:
         order = np.lexsort((right, left, key))
     return left[order], right[order]

@@ -12,64 +12,18 @@ gets a name, so nothing is computed twice. Integers keep their width: `i32(a + b
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from abc import abstractmethod
 from typing import Any
 
+from .dialect import CONVERT, DTYPES, INT64_LIMIT, NotEmittable, Value, both_valid, dtype_of, limit_of
+from .emit_decimals import DecimalEmitter
 from .expr import COMPARISONS, FLOAT_FUNCTIONS, Call, Cast, Column, Constant, Expr
-from .types import BOOLEAN, INTEGER_BITS, TICKS_PER_DAY, Type
+from .types import BOOLEAN, TICKS_PER_DAY, Type
 
-DTYPES = {
-    "boolean": "bool", "tinyint": "int8", "smallint": "int16", "int": "int32", "bigint": "int64", "date": "int32",
-    "timestamp": "int64", "timestamp_ntz": "int64", "interval": "int64", "float": "float32", "double": "float64",
-    "decimal": "int64", "null": "bool",
-}  # fmt: skip
-_CONVERT = {
-    "bool": "b1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "float32": "f32", "float64": "f64",
-}  # fmt: skip
-INT64_LIMIT = 2**63
+__all__ = ["DTYPES", "Emitter", "NotEmittable", "Value", "both_valid", "dtype_of", "limit_of"]
 
 
-class NotEmittable(Exception):
-    """The expression has no form in the dialect: text, or decimals that need over 64 bits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """The text of a value. `limit` bounds the magnitude of a decimal or integer, to rule out 64-bit overflow."""
-
-    code: str
-    valid: str | None
-    type: Type
-    limit: int = 0
-
-    @property
-    def truth(self) -> str:
-        """For a boolean: true and not NULL."""
-        return self.code if self.valid is None else f"({self.code} & {self.valid})"
-
-
-def dtype_of(type_: Type) -> str:
-    """The NumPy type of a value; NotEmittable where 64 bits do not hold it."""
-    if type_.kind not in DTYPES or (type_.kind == "decimal" and type_.precision > 18):
-        raise NotEmittable(type_)
-    return DTYPES[type_.kind]
-
-
-def limit_of(type_: Type) -> int:
-    """The largest magnitude of a decimal or an integer."""
-    if type_.kind == "decimal":
-        return 10**type_.precision - 1
-    return 1 << (type_.bits - 1) if type_.is_integer else 0
-
-
-def both_valid(*parts: str | None) -> str | None:
-    """The text that is true where all these validities are."""
-    known = list(dict.fromkeys(part for part in parts if part is not None))
-    return None if not known else known[0] if len(known) == 1 else "(" + " & ".join(known) + ")"
-
-
-class Emitter(ABC):
+class Emitter(DecimalEmitter):
     """Writes the dialect. A subclass says what its leaves are (columns, or values computed beforehand)."""
 
     def __init__(self) -> None:
@@ -105,7 +59,8 @@ class Emitter(ABC):
         return code.isidentifier()
 
     def _named(self, code: str, valid: str | None, type_: Type, limit: int = 0) -> Value:
-        return Value(self.name(code), None if valid is None else self.name(valid), type_, limit or limit_of(type_))
+        limit = max(limit, 1) if type_.kind == "decimal" else limit or limit_of(type_)
+        return Value(self.name(code), None if valid is None else self.name(valid), type_, limit)
 
     def _compute(self, expr: Expr) -> Value:
         match expr:
@@ -121,9 +76,13 @@ class Emitter(ABC):
     def constant(self, value: Any, type_: Type) -> Value:
         if type_.kind == "null":
             type_ = BOOLEAN
-        dtype = dtype_of(type_) if type_.kind != "decimal" or value is None or abs(value) >= INT64_LIMIT else "int64"
+        if type_.kind == "decimal":
+            if value is not None and abs(value) >= INT64_LIMIT:
+                return Value(self.wide_constant(value, self._words(abs(value))), None, type_, abs(value))
+            return Value(f"i64({value or 0})", "False" if value is None else None, type_, abs(value or 0))
+        dtype = dtype_of(type_)
         if value is None:
-            return Value(f"{_CONVERT[dtype]}({'False' if dtype == 'bool' else 0})", "False", type_, limit_of(type_))
+            return Value(f"{CONVERT[dtype]}({'False' if dtype == 'bool' else 0})", "False", type_, limit_of(type_))
         if dtype == "bool":
             return Value(str(bool(value)), None, type_)
         text = repr(value)
@@ -131,7 +90,7 @@ class Emitter(ABC):
             text = "NAN" if value != value else "INF" if value > 0 else "-INF"
         elif value == -(2**63):
             text = "INT64_MIN"
-        return Value(f"{_CONVERT[dtype]}({text})", None, type_, abs(value) if isinstance(value, int) else 0)
+        return Value(f"{CONVERT[dtype]}({text})", None, type_, abs(value) if isinstance(value, int) else 0)
 
     # -- operators -----------------------------------------------------------------------------------------------
 
@@ -176,6 +135,8 @@ class Emitter(ABC):
         if op == "atan2":
             return self._named(f"atan2({first.code} + f64(0.0), {values[1].code} + f64(0.0))", valid, type_)
         if op in ("floor", "ceil"):
+            if first.words > 1:
+                return self._decimal_floor(op, first, valid, type_)
             if first.type.kind == "decimal":
                 unit = 10**first.type.scale
                 return self._named(f"{op}_unit({first.code}, i64({unit}))", valid, type_, first.limit // unit + 1)
@@ -188,12 +149,8 @@ class Emitter(ABC):
 
     def compare(self, op: str, a: Value, b: Value) -> str:
         """Text of a comparison; floats by Spark's order, in which NaN is largest and equals itself."""
-        if a.type.scale != b.type.scale:
-            scale = max(a.type.scale, b.type.scale)
-            a, b = self._rescale(a, scale), self._rescale(b, scale)
         if not (a.type.is_float or b.type.is_float):
-            symbol = {"eq": "==", "ne": "!="}.get(op) or COMPARISONS[op]
-            return f"({a.code} {symbol} {b.code})"
+            return self.compare_exactly(op, a, b)
         return {
             "eq": f"feq({a.code}, {b.code})",
             "ne": f"not_(feq({a.code}, {b.code}))",
@@ -202,16 +159,6 @@ class Emitter(ABC):
             "lt": f"not_(fle({b.code}, {a.code}))",
             "gt": f"not_(fle({a.code}, {b.code}))",
         }[op]
-
-    def _rescale(self, value: Value, scale: int) -> Value:
-        factor = 10 ** (scale - value.type.scale)
-        limit = value.limit * factor
-        if limit >= INT64_LIMIT:
-            raise NotEmittable(value.type)
-        type_ = Type("decimal", 18, scale)
-        if factor == 1:
-            return Value(self.name(f"i64({value.code})"), value.valid, type_, limit)
-        return Value(self.name(f"i64(i64({value.code}) * i64({factor}))"), value.valid, type_, limit)
 
     def _logic(self, op: str, values: list[Value]) -> Value:
         """Kleene's AND and OR."""
@@ -231,7 +178,7 @@ class Emitter(ABC):
         return codes[0] if len(codes) == 1 else "(" + f" {symbol} ".join(codes) + ")"
 
     def _pick(self, condition: str, yes: Value, no: Value, type_: Type) -> Value:
-        code = self.name(f"pick({condition}, {yes.code}, {no.code})")
+        code = self.name(self._picked(condition, yes, no))
         if yes.valid is None and no.valid is None:
             valid = None
         else:
@@ -260,8 +207,9 @@ class Emitter(ABC):
         return result
 
     def _sign(self, op: str, value: Value, valid: str | None, type_: Type) -> Value:
-        dtype = dtype_of(type_) if value.limit == 0 or value.limit >= INT64_LIMIT else DTYPES[type_.kind]
-        convert = _CONVERT[dtype]
+        if value.words > 1:
+            return self._decimal_sign(op, value, valid, type_)
+        convert = CONVERT[DTYPES[type_.kind]]
         if convert == "i64":
             negative = f"{'subsat' if type_.kind == 'interval' else 'sub64'}(i64(0), {value.code})"
             code = negative if op == "neg" else f"pick({value.code} < i64(0), {self.name(negative)}, {value.code})"
@@ -270,35 +218,20 @@ class Emitter(ABC):
         return self._named(code, valid, type_, value.limit)
 
     def _arithmetic(self, op: str, a: Value, b: Value, valid: str | None, type_: Type) -> Value:
-        convert = _CONVERT[dtype_of(type_)]
+        convert = CONVERT[dtype_of(type_)]
         if op in ("add", "sub", "mul"):
             if convert == "i64":  # compiled, a plain signed operation on 64 bits must not overflow
                 ends = "64" if type_.is_integer else "sat"
                 return self._named(f"{op}{ends}({a.code}, {b.code})", valid, type_)
             symbol = {"add": "+", "sub": "-", "mul": "*"}[op]
             return self._named(f"{convert}({a.code} {symbol} {b.code})", valid, type_)
-        nonzero = self.name(f"({b.code} != {_CONVERT[dtype_of(b.type)]}(0))")
-        divisor = self.name(f"pick({nonzero}, {b.code}, {_CONVERT[dtype_of(b.type)]}(1))")
+        nonzero = self.name(f"({b.code} != {CONVERT[dtype_of(b.type)]}(0))")
+        divisor = self.name(f"pick({nonzero}, {b.code}, {CONVERT[dtype_of(b.type)]}(1))")
         valid = both_valid(valid, nonzero)
         if op == "div":
             return self._named(f"({a.code} / {divisor})", valid, type_)
         function = f"f{op}" if type_.is_float else op
         return self._named(f"{convert}({function}({a.code}, {divisor}))", valid, type_)
-
-    def _decimal(self, op: str, a: Value, b: Value, valid: str | None, type_: Type) -> Value:
-        """Decimals as 64-bit whole numbers, as long as no result can leave 64 bits."""
-        if op in ("add", "sub"):
-            scale = max(a.type.scale, b.type.scale)
-            if type_.scale != scale:
-                raise NotEmittable(type_)
-            a, b = self._rescale(a, scale), self._rescale(b, scale)
-            limit = a.limit + b.limit
-            if limit >= INT64_LIMIT:
-                raise NotEmittable(type_)
-            return self._named(f"i64({a.code} {'+' if op == 'add' else '-'} {b.code})", valid, type_, limit)
-        if op == "mul" and type_.scale == a.type.scale + b.type.scale and a.limit * b.limit < INT64_LIMIT:
-            return self._named(f"i64(i64({a.code}) * i64({b.code}))", valid, type_, a.limit * b.limit)
-        raise NotEmittable(op)
 
     # -- casts ---------------------------------------------------------------------------------------------------
 
@@ -309,26 +242,27 @@ class Emitter(ABC):
             raise NotEmittable(target)
         if target.kind == "decimal":
             return self._cast_to_decimal(value, target)
-        convert = _CONVERT[dtype_of(target)]
+        convert = CONVERT[dtype_of(target)]
         code = value.code
         if source == target:
             return value
         if target.kind == "boolean":
-            return self._named(f"({code} != {_CONVERT[dtype_of(source)]}(0))", value.valid, target)
+            test = f"({code} != {CONVERT[DTYPES[source.kind]]}(0))"
+            if value.words > 1:
+                test = self.compare_exactly("ne", value, Value("i64(0)", None, source))
+            return self._named(test, value.valid, target)
         if target.is_integer:
             if source.is_float:
                 code = f"sat64({code})" if target.bits == 64 else f"sat32({code})"
             elif source.kind == "decimal":
-                code = f"intdiv({code}, i64({10**source.scale}))"
+                code = self._decimal_to_integer(value)
             elif source.is_timestamp:
                 code = self.name(f"floordiv({code}, i64({TICKS_PER_DAY[source.unit] // 86_400}))")
                 fits = None if target.bits == 64 else self.name(f"({code} == {convert}({code}))")
                 return self._named(f"{convert}({code})", both_valid(value.valid, fits), target)
         elif target.is_float:
             if source.kind == "decimal":
-                if source.scale > 15 or value.limit >= 2**53:  # not exactly one correctly rounded division
-                    raise NotEmittable(source)
-                code = f"(f64({code}) / f64({float(10**source.scale)}))"
+                code = self._decimal_to_float(value, target)
             elif source.is_timestamp:
                 code = f"(f64({code}) / f64({TICKS_PER_DAY[source.unit] / 86_400}))"
         elif target.kind == "date":
@@ -345,15 +279,3 @@ class Emitter(ABC):
         elif source.kind != "boolean" and source.unit != target.unit:
             code = f"times({code}, i64(1000))" if target.unit == "ns" else f"floordiv({code}, i64(1000))"
         return self._named(f"{convert}({code})", value.valid, target)
-
-    def _cast_to_decimal(self, value: Value, target: Type) -> Value:
-        source = value.type
-        if source.kind not in (*INTEGER_BITS, "decimal", "boolean") or target.scale < source.scale:
-            raise NotEmittable(target)
-        if source.kind == "boolean":
-            value = Value(f"i64({value.code})", value.valid, source, 1)
-        scaled = self._rescale(value, target.scale)
-        if scaled.limit < 10**target.precision:
-            return Value(scaled.code, scaled.valid, target, scaled.limit)
-        fits = self.name(f"((abs_({scaled.code}) < i64({10**target.precision})))") if target.precision <= 18 else None
-        return Value(scaled.code, both_valid(scaled.valid, fits), target, min(scaled.limit, limit_of(target)))

@@ -18,10 +18,11 @@ import pyarrow as pa
 from ..arrays import Array, Mask
 from ..compile.cache import compiled_with
 from .types import Type
+from .wide_vector import wratio
 
 Mode = Literal["exact", "floor", "ceil", "below", "above"]
 """How a value enters the domain: as it is, or as the nearest element not above / not below / below / above it."""
-Domain = Literal["i32", "i64", "f32", "f64", "decimal", "hash", "prefix", "approximate", "validity"]
+Domain = Literal["i32", "i64", "f32", "f64", "decimal", "hash", "prefix", "approximate", "high", "low", "validity"]
 
 _INTS: dict[str, Any] = {"i32": np.int32, "i64": np.int64, "f32": np.int32, "f64": np.int64}
 
@@ -171,11 +172,11 @@ def _saturated_product(values: Array, factor: int) -> Array:
     return np.where(values > edge, info.max, np.where(values < -edge, info.min, product))
 
 
-def approximate(values: list[Any], scale: int) -> tuple[Array, Mask]:
-    """Wide decimals as the nearest doubles. Rounding keeps order but makes equals, so candidates must be rechecked."""
-    valid = np.fromiter((x is not None for x in values), np.bool_, len(values))
-    doubles = np.array([0.0 if x is None else x / 10**scale for x in values], np.float64)
-    return ordered_bits(doubles, 64)[0], valid
+def approximate(values: Array, valid: Mask | None, scale: int) -> tuple[Array, Mask | None]:
+    """Wide decimals as the nearest doubles. Rounding keeps order but makes equals, so it decides nothing alone."""
+    if valid is not None:
+        values = np.where(valid, values, 0)
+    return ordered_bits(wratio(values, scale), 64)[0], valid
 
 
 LONG_TEXT = np.int64(1) << 62

@@ -10,6 +10,8 @@ import math
 import numpy as np
 from numba import njit
 
+from .wide_scalar import *  # noqa: F403 (kernels get all names of the dialect from here)
+
 b1, i8, i16, i32, i64, f32, f64 = np.bool_, np.int8, np.int16, np.int32, np.int64, np.float32, np.float64
 NAN, INF, INT64_MIN = np.nan, np.inf, np.iinfo(np.int64).min
 INT64_MAX, INT32_MIN, INT32_MAX = np.iinfo(np.int64).max, np.iinfo(np.int32).min, np.iinfo(np.int32).max

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from ..side import Side
+from .dialect import is_wide
 from .domains import comparison_slots, simplest
 from .emit import Emitter, NotEmittable, Value, dtype_of, limit_of
 from .expr import COMPARISONS, MIRRORED, STRICT, Call, Cast, Constant, Expr, children, sides, walk
@@ -39,6 +41,8 @@ class Near:
 class PairEmitter(Emitter):
     """Writes terms one by one. `slots` grows as terms need more, and may still change: a slot becomes required when a
     later term says so."""
+
+    words: ClassVar[int] = 4
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,6 +106,10 @@ class PairEmitter(Emitter):
         if len(used) != 1 or (isinstance(expr, Cast) and expr.type.kind == "double" and expr.arg.type.kind == "float"):
             return None
         (side,) = used
+        if is_wide(expr.type):
+            high, valid = self._use(side, self.slot(side, expr, Encoding("high"), "int64"))
+            low = reference(side, self.slot(side, expr, Encoding("low"), "int64"))
+            return Value(self.name(f"wjoin({high}, {low})"), valid, expr.type, limit_of(expr.type))
         code, valid = self._use(side, self.slot(side, expr, Encoding(), dtype_of(expr.type)))
         return Value(code, valid, expr.type, limit_of(expr.type))
 
@@ -182,14 +190,17 @@ class PairEmitter(Emitter):
         valid = "".join(f" & {v}" for v in (left_valid, right_valid) if v)
         test = f"({left_code} {SYMBOLS[op]} {right_code})"
         domain = self.slots["left"][left].encoding.domain
-        if domain in ("prefix", "approximate") or (domain == "hash" and op == "ne"):
+        if domain == "approximate":
+            exact = self.compare(expr.op, self.value(a), self.value(b))
+            test = f"({test} & {exact})" if op != "ne" else exact
+        elif domain == "prefix" or (domain == "hash" and op == "ne"):
             asked = self._ask()
             test = asked if op == "ne" else test
         elif domain == "hash":
             assert self._term is not None
             self._open_questions += 1
             self.recheck_long_text[self._term] = None
-        if valid:
+        if valid or domain == "approximate":
             return self.name(f"({test}{valid})")
         if test != "True":
             bits = 32 if self.slots["left"][left].dtype == "int32" else 64

@@ -12,7 +12,7 @@ from . import ops_vector
 from .lower import Lowered
 from .references import Names, filled
 
-_NAMESPACE = {name: getattr(ops_vector, name) for name in dir(ops_vector) if not name.startswith("_")}
+_NAMESPACE = {name: getattr(ops_vector, name) for name in ops_vector.__all__}
 
 
 class PairCondition:

@@ -1,4 +1,4 @@
-"""Decides the candidate pairs that slots leave open: long texts with equal hashes, wide decimals, and the like."""
+"""Decides the candidate pairs that slots leave open: long texts with equal hashes, text functions, and the like."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from ..arrays import Rows
 from ..arrow.tables import contiguous
 from ..side import SIDES, Side
 from .expr import Column, Expr, walk
+from .frames import Frame, distinct
 from .lower import Lowered
-from .vector import Frame, Program
+from .vector import Program
 
 Take = Callable[[Side, Rows, list[str]], pa.Table]
 """Columns of some rows of one side."""
@@ -39,13 +40,22 @@ class Recheck:
         if program is None:
             return None
         columns: dict[tuple[Side, str], pa.Array] = {}
+        places: dict[Side, Rows] = {}
         candidates: tuple[tuple[Side, Rows], ...] = (("left", left), ("right", right))
         for side, rows in candidates:
             names = self._columns[side]
             if names:
-                taken = self._take(side, rows, names)
+                kept, place = distinct(rows) if side in program.per_row else (rows, None)
+                if place is not None:
+                    places[side] = place
+                taken = self._take(side, kept, names)
                 columns |= {(side, name): contiguous(taken.column(name)) for name in names}
-        return program.true_rows(Frame(len(left), columns))
+        return program.true_rows(Frame(len(left), columns, places))
+
+
+def slow_terms(lowered: Lowered) -> tuple[Expr, ...]:
+    """The conditions of which a part is evaluated row by row for each candidate."""
+    return tuple(term for term in lowered.recheck if Program([term]).slow)
 
 
 def _column_names(exprs: Iterable[Expr], side: Side) -> list[str]:

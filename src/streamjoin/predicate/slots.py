@@ -10,8 +10,10 @@ import numpy as np
 from ..arrays import Array, Mask
 from ..side import Side
 from .encode import LONG_TEXT, Domain, Mode, approximate, encode, text_words
-from .expr import Column, Constant, Expr, walk
-from .vector import Frame, Program
+from .expr import Column, Expr, walk
+from .frames import Frame, read_words
+from .vector import Program, TextColumn, text_column
+from .wide_vector import split
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Encoding:
 
 VALIDITY = Encoding("validity")
 """Marks a slot that holds another slot's validity."""
-_NOT_NUMERIC = ("hash", "prefix", "approximate", "validity")
+_NOT_NUMERIC = ("hash", "prefix", "validity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +66,12 @@ class SideProgram:
         self._filters, self._has_filters = Program(filters), bool(filters)
         self._validity_of = {slot.validity: i for i, slot in enumerate(self.slots) if slot.validity is not None}
         self._numeric: list[int] = []
+        self._texts: dict[Expr, TextColumn] = {}
         exprs: list[Expr] = []
         for i, slot in enumerate(self.slots):
-            if slot.encoding.domain not in _NOT_NUMERIC:
+            if slot.encoding.domain in ("hash", "prefix"):
+                self._texts[slot.expr] = text_column(slot.expr)
+            if slot.encoding.domain not in _NOT_NUMERIC and not _is_word(slot):
                 self._numeric.append(i)
                 exprs.append(slot.expr)
         self._program = Program(exprs)
@@ -98,19 +103,27 @@ class SideProgram:
         ]
         return SlotValues(columns, None if live is None or live.all() else live, long_text)
 
-    @staticmethod
-    def _encoded(slot: Slot, frame: Frame, known: tuple[Array, Mask | None] | None) -> tuple[Array, Mask | None]:
+    def _encoded(self, slot: Slot, frame: Frame, known: tuple[Array, Mask | None] | None) -> tuple[Array, Mask | None]:
         encoding = slot.encoding
         if encoding.domain in ("hash", "prefix"):
-            return text_words(frame.text(slot.expr), encoding.domain)
-        if encoding.domain == "approximate":
-            if isinstance(slot.expr, Constant):
-                return approximate([slot.expr.value] * frame.length, slot.expr.type.scale)
-            return approximate(frame.rowwise(slot.expr), slot.expr.type.scale)
+            return text_words(self._texts[slot.expr](frame), encoding.domain)
+        if isinstance(slot.expr, Column) and _is_word(slot):
+            column = frame.arrow(slot.expr)
+            valid = np.asarray(column.is_valid()) if column.null_count else None
+            return read_words(column)[encoding.domain == "low"], valid
         assert known is not None
         values, valid = known
+        if encoding.domain in ("high", "low"):
+            return split(values, valid)[encoding.domain == "low"], valid
+        if encoding.domain == "approximate":
+            return approximate(values, valid, slot.expr.type.scale)
         if encoding.truth:
             return (values if valid is None else values & valid), None
         if encoding.domain is None:
             return values, valid
         return encode(values, valid, slot.expr.type, encoding.domain, encoding.mode, encoding.scale)
+
+
+def _is_word(slot: Slot) -> bool:
+    """Whether it is a word of a wide number that a column holds as it is."""
+    return isinstance(slot.expr, Column) and slot.encoding.domain in ("high", "low")

@@ -1,214 +1,115 @@
 """Whole columns at a time: the values of bound expressions over Arrow data, in NumPy.
 
 Everything that reads one stream only is computed here (filters and slots, once per tuple), and rechecks of candidate
-pairs, whose columns are gathered from both streams. What the dialect cannot say (text functions, wide decimals) is
-evaluated row by row.
+pairs, whose columns are gathered from both streams. What neither the dialect nor Arrow's text functions can say (text
+that is read as a number, for example) is evaluated row by row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrays import Array, Mask
-from ..arrow.tables import decoded, raw_values
-from ..errors import DataError
 from ..side import Side
-from . import ops_vector
-from .emit import Emitter, NotEmittable, Value, both_valid, dtype_of, limit_of
-from .evaluate import column_values, row_function
-from .expr import COMPARISONS, Call, Column, Constant, Expr, walk
+from . import ops_vector, texts
+from .dialect import is_wide
+from .emit import DTYPES, Emitter, NotEmittable, Value, both_valid, dtype_of, limit_of
+from .evaluate import like_pattern
+from .expr import COMPARISONS, Call, Cast, Column, Constant, Expr, sides
+from .frames import PLAIN, Frame, read_numbers
+from .texts import TEXT, plain_text
 from .types import BOOLEAN, STRING, Type
 
-_NAMESPACE = {name: getattr(ops_vector, name) for name in dir(ops_vector) if not name.startswith("_")}
-PLAIN = {
-    type_.id: type_.to_pandas_dtype()
-    for type_ in (
-        *(pa.type_for_alias(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)),
-        pa.float16(), pa.float32(), pa.float64(),
-    )
-}  # fmt: skip
-"""The numbers of Arrow that NumPy has as well, by the type's id."""
+__all__ = ["PLAIN", "Frame", "Program", "plain_text", "read_numbers"]
+
+_NAMESPACE = {name: getattr(ops_vector, name) for name in ops_vector.__all__}
 _COMPARE = {
     "eq": pc.equal, "ne": pc.not_equal, "lt": pc.less, "le": pc.less_equal, "gt": pc.greater, "ge": pc.greater_equal,
 }  # fmt: skip
 
-
-class Frame:
-    """Rows to compute on: Arrow columns of one or both streams, all of one length, read lazily and once."""
-
-    def __init__(self, length: int, columns: Mapping[tuple[Side, str], pa.Array]) -> None:
-        self.length = length
-        self._columns = columns
-        self._numbers: dict[tuple[Side | None, str], tuple[Array, Mask | None]] = {}
-
-    def numbers(self, column: Column) -> tuple[Array, Mask | None]:
-        """A numeric column as values and validity; values under NULL are arbitrary."""
-        name = column.side, column.name
-        known = self._numbers.get(name)
-        if known is None:
-            known = self._numbers[name] = read_numbers(self.arrow(column), column.type)
-        return known
-
-    def arrow(self, column: Column) -> pa.Array:
-        assert column.side is not None
-        return self._columns[column.side, column.name]
-
-    def rowwise(self, expr: Expr) -> list[Any]:
-        """The expression's plain values, one row at a time."""
-        function = row_function(expr)
-        used = {n for n in walk(expr) if isinstance(n, Column)}
-        lists = {column: column_values(self.arrow(column)) for column in used}
-        left = {column.name: values for column, values in lists.items() if column.side == "left"}
-        right = {column.name: values for column, values in lists.items() if column.side == "right"}
-        return [
-            function({name: v[i] for name, v in left.items()}, {name: v[i] for name, v in right.items()})
-            for i in range(self.length)
-        ]
-
-    def decimals(self, expr: Expr, scale: int) -> pa.Array:
-        """A column or constant of whole or decimal numbers, with room for 76 digits."""
-        type_ = pa.decimal256(76, scale)
-        if isinstance(expr, Constant):
-            number = None if expr.value is None else Decimal(f"{expr.value}E-{expr.type.scale}")
-            return pa.repeat(pa.scalar(number, type_), self.length)
-        assert isinstance(expr, Column)
-        column = decoded(self.arrow(expr))
-        if pa.types.is_integer(column.type):
-            column = column.cast(pa.decimal128(20, 0))
-        return column.cast(type_)
-
-    def text(self, expr: Expr) -> pa.Array:
-        """A text expression as an Arrow array of large_string."""
-        if isinstance(expr, Constant):
-            return pa.repeat(pa.scalar(expr.value, pa.large_string()), self.length)
-        if isinstance(expr, Column):
-            return plain_text(self.arrow(expr))
-        return pa.array(self.rowwise(expr), pa.large_string())
-
-
-def _are_wide(args: tuple[Expr, ...]) -> bool:
-    """Whether both are plain columns or constants, decimal or whole, and one is too wide for 64 bits."""
-    plain = all(
-        isinstance(arg, Column | Constant) and (arg.type.kind == "decimal" or arg.type.is_integer) for arg in args
-    )
-    return plain and any(arg.type.precision > 18 for arg in args)
-
-
-def plain_text(column: pa.Array) -> pa.Array:
-    """Any Arrow text (string_view, dictionary, ...) as large_string."""
-    column = decoded(column)
-    return column if column.type == pa.large_string() else column.cast(pa.large_string())
-
-
-def read_numbers(column: pa.Array, type_: Type) -> tuple[Array, Mask | None]:
-    """An Arrow array as a NumPy array of the type's own width, without a copy where the layouts agree."""
-    column = decoded(column)  # first: a dictionary's own values may be NULL
-    valid = np.asarray(column.is_valid()) if column.null_count else None
-    arrow, dtype = column.type, dtype_of(type_)
-    if arrow.id in PLAIN:
-        return raw_values(column, PLAIN[arrow.id]).astype(dtype, copy=False), valid
-    if pa.types.is_null(arrow):
-        return np.zeros(len(column), dtype), np.zeros(len(column), np.bool_)
-    if pa.types.is_boolean(arrow):
-        return np.asarray(column.fill_null(False)), valid
-    if pa.types.is_decimal(arrow):
-        words = arrow.bit_width // 64
-        if words == 0:
-            return np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(column)].astype(dtype), valid
-        low = np.frombuffer(column.buffers()[1], np.int64)[::words] if len(column) else np.empty(0, np.int64)
-        return low[column.offset : column.offset + len(column)], valid
-    if pa.types.is_date64(arrow):
-        column, arrow = column.cast(pa.date32()), pa.date32()
-    raw = raw_values(column, np.int32 if pa.types.is_date32(arrow) else np.int64)
-    if pa.types.is_timestamp(arrow) or pa.types.is_duration(arrow):
-        return _to_micros(raw, valid, arrow.unit), valid
-    return raw.astype(dtype, copy=False), valid
-
-
-def _to_micros(ticks: Array, valid: Mask | None, unit: str) -> Array:
-    """Seconds and milliseconds as microseconds; DataError where those do not fit."""
-    factor = {"s": 1_000_000, "ms": 1000, "us": 1, "ns": 1}[unit]
-    if factor == 1:
-        return ticks
-    present = ticks if valid is None else ticks[valid]
-    edge = np.iinfo(np.int64).max // factor
-    if len(present) and (int(present.max()) > edge or int(present.min()) < -edge):
-        raise DataError(f"a timestamp of {int(np.abs(present).max())} {unit} does not fit into 64 bits of microseconds")
-    return ticks * np.int64(factor)
+TextColumn = Callable[[Frame], pa.Array]
+"""The texts of an expression: one of large_string for each row of a frame."""
 
 
 class _FrameEmitter(Emitter):
-    """Writes the dialect over the columns of a frame; `inputs` says how to fetch each named input."""
+    """Writes the dialect over the columns of a frame; `inputs` says how to fetch each named input.
 
-    def __init__(self) -> None:
+    In a program over pairs, a part that reads one stream is an input: it is computed once per row of that stream.
+    """
+
+    words: ClassVar[int] = 8
+
+    def __init__(self, over_pairs: bool) -> None:
         super().__init__()
         self.inputs: list[tuple[str, Callable[[Frame], Any]]] = []
+        self.slow: list[Expr] = []
+        """What is evaluated row by row, pair by pair."""
+        self.per_row: set[Side] = set()
+        """The sides of which something is computed once per row."""
+        self._over_pairs = over_pairs
+
+    def wide_constant(self, number: int, words: int) -> str:
+        return f"w{min(words, 4)}({number})"
 
     def value(self, expr: Expr) -> Value:
         try:
             return super().value(expr)
         except NotEmittable:
-            dtype = dtype_of(expr.type)
+            dtype = column_dtype(expr.type)
+        function = self._row_by_row(expr)
 
         def fetch(frame: Frame) -> tuple[Array, Mask]:
-            values = frame.rowwise(expr)
+            values = function(frame)
             valid = np.fromiter((x is not None for x in values), np.bool_, len(values))
             return np.array([0 if x is None else x for x in values], dtype), valid
 
         self._known[expr] = self._input(expr.type, fetch)
         return self._known[expr]
 
+    def _row_by_row(self, expr: Expr) -> Callable[[Frame], list[Any]]:
+        if self._over_pairs:
+            self.slow.append(expr)
+        return lambda frame: frame.rowwise(expr)
+
     def leaf(self, expr: Expr) -> Value | None:
         if isinstance(expr, Column):
-            dtype_of(expr.type)
+            column_dtype(expr.type)
+            if is_wide(expr.type) and expr.side is not None:
+                self.per_row.add(expr.side)
             return self._input(expr.type, lambda frame: frame.numbers(expr))
-        if isinstance(expr, Call) and expr.args[0].type == STRING:
-            if expr.op in COMPARISONS:
-                compare = _COMPARE[expr.op]
-                a, b = expr.args
-
-                def fetch(frame: Frame) -> tuple[Array, Mask | None]:
-                    return read_numbers(compare(frame.text(a), frame.text(b)), BOOLEAN)
-
-                return self._input(BOOLEAN, fetch)
-            if expr.op == "in":
-                listed = [item.value for item in expr.args[1:] if isinstance(item, Constant)]
-                items = pa.array(listed, pa.large_string())
-                text = expr.args[0]
-
-                def fetch_in(frame: Frame) -> tuple[Array, Mask | None]:
-                    column = frame.text(text)
-                    found, _ = read_numbers(pc.is_in(column, value_set=items), BOOLEAN)
-                    return found, np.asarray(column.is_valid()) if column.null_count else None
-
-                return self._input(BOOLEAN, fetch_in)
-            if expr.op == "isnull":
-                return self._input(BOOLEAN, lambda frame: (np.asarray(frame.text(expr.args[0]).is_null()), None))
-        if isinstance(expr, Call) and expr.op in COMPARISONS and _are_wide(expr.args):
-            wide = _COMPARE[expr.op]
-            scale = max(arg.type.scale for arg in expr.args)
-            first, second = expr.args
-            return self._input(
-                BOOLEAN,
-                lambda frame: read_numbers(wide(frame.decimals(first, scale), frame.decimals(second, scale)), BOOLEAN),
-            )
+        side = self._only_side(expr)
+        if side is not None:
+            column_dtype(expr.type)
+            program = Program([expr])
+            return self._input(expr.type, lambda frame: frame.spread(side, *program.run(frame.of(side))[0]))
+        if isinstance(expr, Call) and expr.args[0].type == STRING and expr.type != STRING:
+            fetch = self._text_test(expr)
+            if fetch is not None:
+                return self._input(expr.type, fetch)
         if isinstance(expr, Call) and expr.op == "in" and len(expr.args) > 8:
             return self._long_list(expr)
         return None
 
+    def _only_side(self, expr: Expr) -> Side | None:
+        """In a program over pairs: the side that a computed expression reads if it reads one only."""
+        used = sides(expr) if self._over_pairs and not isinstance(expr, Constant | Column) else ()
+        if len(used) != 1:
+            return None
+        self.per_row |= used
+        return next(iter(used))
+
     def _long_list(self, expr: Call) -> Value | None:
         value = self.value(expr.args[0])
         items = [item.value for item in expr.args[1:] if isinstance(item, Constant)]
-        if value.type.is_float or value.type.kind == "boolean":
+        if value.type.is_float or value.type.kind == "boolean" or value.words > 1:
             return None
         name = f"k{len(self.inputs)}"
-        table = np.array(sorted(set(items)), dtype_of(value.type))
+        table = np.array(sorted(set(items)), DTYPES[value.type.kind])
         self.inputs.append((name, lambda frame: (table, None)))
         return self._named(f"isin({value.code}, {name})", value.valid, BOOLEAN)
 
@@ -217,15 +118,119 @@ class _FrameEmitter(Emitter):
         self.inputs.append((name, fetch))
         return Value(name, f"{name}_valid", type_, limit_of(type_))
 
+    # -- text ------------------------------------------------------------------------------------------------------
+
+    def _text_test(self, expr: Call) -> Callable[[Frame], tuple[Array, Mask | None]] | None:
+        """What is asked of texts: a condition, or a length. None: no function here does that."""
+        text, *others = (self.text(arg) for arg in expr.args if arg.type == STRING)
+        op = expr.op
+        if op in COMPARISONS:
+            compare = _COMPARE[op]
+            return lambda frame: read_numbers(compare(text(frame), others[0](frame)), BOOLEAN)
+        if op == "in":
+            items = pa.array([item.value for item in expr.args[1:] if isinstance(item, Constant)], TEXT)
+
+            def fetch_in(frame: Frame) -> tuple[Array, Mask | None]:
+                column = text(frame)
+                found, _ = read_numbers(pc.is_in(column, value_set=items), BOOLEAN)
+                return found, np.asarray(column.is_valid()) if column.null_count else None
+
+            return fetch_in
+        if op == "isnull":
+            return lambda frame: (np.asarray(text(frame).is_null()), None)
+        if op == "length":
+            return lambda frame: read_numbers(texts.length(text(frame)), expr.type)
+        if op in ("startswith", "endswith", "contains"):
+            return lambda frame: texts.found(op, text(frame), others[0](frame))
+        if op == "like" and isinstance(expr.args[1], Constant) and expr.args[1].value is not None:
+            pattern = like_pattern(expr.args[1].value)
+            return lambda frame: read_numbers(texts.like(text(frame), pattern), BOOLEAN)
+        return None
+
+    def text(self, expr: Expr) -> TextColumn:
+        """The texts of an expression, computed once per frame."""
+        side = expr.side if isinstance(expr, Column) else self._only_side(expr)
+        if side is not None:
+            inner = _FrameEmitter(over_pairs=False)._texts(expr)
+            of = side
+            return lambda frame: frame.texts(expr, lambda: frame.spread_arrow(of, inner(frame.of(of))))
+        compute = self._texts(expr)
+        return lambda frame: frame.texts(expr, lambda: compute(frame))
+
+    def _texts(self, expr: Expr) -> TextColumn:
+        match expr:
+            case Constant(value):
+                return lambda frame: pa.repeat(pa.scalar(value, TEXT), frame.length)
+            case Column():
+                return lambda frame: plain_text(frame.arrow(expr))
+            case Cast(arg) if arg.type.is_integer or arg.type == BOOLEAN:
+                program = Program([arg])
+                return lambda frame: _arrow(*program.run(frame)[0]).cast(TEXT)
+            case Call(op, args) if all(arg.type == STRING for arg in args):
+                parts = [self.text(arg) for arg in args]
+                if op in _TEXT_FUNCTIONS:
+                    function = _TEXT_FUNCTIONS[op]
+                    return lambda frame: function(*(part(frame) for part in parts))
+            case Call("substring", (arg, *numbers)) if all(isinstance(n, Constant) for n in numbers):
+                whole = self.text(arg)
+                bounds = [number.value for number in numbers if isinstance(number, Constant)]
+                if None not in bounds:
+                    return lambda frame: texts.substring(whole(frame), *bounds)
+            case Call("case", args):
+                conditions = [Program([condition]) for condition in args[:-1:2]]
+                choices = [self.text(choice) for choice in (*args[1::2], args[-1])]
+
+                def choose(frame: Frame) -> pa.Array:
+                    result = choices[-1](frame)
+                    for condition, choice in zip(reversed(conditions), reversed(choices[:-1]), strict=True):
+                        result = pc.if_else(pa.array(condition.true_rows(frame)), choice(frame), result)
+                    return result
+
+                for condition in conditions:
+                    self.slow += condition.slow
+                    self.per_row |= condition.per_row
+                return choose
+        slow = self._row_by_row(expr)
+        return lambda frame: pa.array(slow(frame), TEXT)
+
+
+_TEXT_FUNCTIONS: dict[str, Callable[..., pa.Array]] = {
+    "concat": texts.concat,
+    "upper": texts.upper,
+    "lower": texts.lower,
+    "trim": texts.trim,
+    "coalesce": pc.coalesce,
+    "least": pc.min_element_wise,
+    "greatest": pc.max_element_wise,
+}
+
+
+def text_column(expr: Expr) -> TextColumn:
+    """The texts of an expression that reads one stream."""
+    return _FrameEmitter(over_pairs=False).text(expr)
+
+
+def _arrow(values: Array, valid: Mask | None) -> pa.Array:
+    return pa.array(values, mask=None if valid is None else ~valid)
+
+
+def column_dtype(type_: Type) -> str:
+    """The NumPy type of a column of values; NotEmittable for text."""
+    return "object" if is_wide(type_) else dtype_of(type_)
+
 
 class Program:
     """Bound expressions, compiled once to a NumPy function of a frame."""
 
     def __init__(self, exprs: Sequence[Expr]) -> None:
-        emitter = _FrameEmitter()
+        emitter = _FrameEmitter(over_pairs=any(len(sides(expr)) == 2 for expr in exprs))
         results = [emitter.value(expr) for expr in exprs]
+        self.slow = tuple(emitter.slow)
+        """The parts that are evaluated row by row for each pair."""
+        self.per_row = frozenset(emitter.per_row)
+        """The sides of which each row should stand in the frame once: something is computed of it alone."""
         self._inputs = emitter.inputs
-        self._types = [dtype_of(expr.type) if expr.type.kind != "null" else "bool" for expr in exprs]
+        self._types = [column_dtype(expr.type) if expr.type.kind != "null" else "bool" for expr in exprs]
         parameters = [part for name, _ in self._inputs for part in (name, f"{name}_valid")]
         pairs = ", ".join(f"({r.code}, {both_valid(r.valid) or 'None'})" for r in results)
         body = "".join(f"    {line}\n" for line in emitter.lines)

@@ -1,0 +1,121 @@
+"""Text functions on whole columns: Arrow's own where it has them, compiled loops over bytes where it has not.
+
+`evaluate` says what each of them means. Every function takes and gives arrays of large_string, one text per row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrow.tables import decoded
+from ..compile.cache import compiled_with
+
+TEXT = pa.large_string()
+NO_LENGTH = 2**31
+
+
+def plain_text(column: pa.Array) -> pa.Array:
+    """Any Arrow text (string_view, dictionary, ...) as large_string."""
+    column = decoded(column)
+    return column if column.type == TEXT else column.cast(TEXT)
+
+
+def concat(*parts: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise(*parts, pa.scalar("", TEXT), null_handling="emit_null")
+
+
+def upper(text: pa.Array) -> pa.Array:
+    return pc.ascii_upper(text) if _is_ascii(text) else mapped(str.upper, text)
+
+
+def lower(text: pa.Array) -> pa.Array:
+    return pc.ascii_lower(text) if _is_ascii(text) else mapped(str.lower, text)
+
+
+def trim(text: pa.Array) -> pa.Array:
+    return pc.ascii_trim(text, characters=" ")
+
+
+def substring(text: pa.Array, start: int, length: int = NO_LENGTH) -> pa.Array:
+    """From a position that counts from 1, or from the end where negative."""
+    if start >= 0:
+        begin = max(start - 1, 0)
+        return pc.utf8_slice_codeunits(text, begin, min(max(begin + length, begin), NO_LENGTH))
+    if length == NO_LENGTH:
+        return pc.utf8_slice_codeunits(text, start)
+    return mapped(lambda each: each[max(len(each) + start, 0) : max(len(each) + start + length, 0)], text)
+
+
+def length(text: pa.Array) -> pa.Array:
+    return pc.utf8_length(text).cast(pa.int32())
+
+
+def like(text: pa.Array, pattern: re.Pattern[str]) -> pa.Array:
+    """The whole text against a pattern of `evaluate.like_pattern`."""
+    return pc.match_substring_regex(text, rf"(?s)\A(?:{pattern.pattern})\z")
+
+
+def mapped(function: Callable[[str], Any], text: pa.Array) -> pa.Array:
+    """A function of one text in Python, once for each different text."""
+    coded = text.dictionary_encode()
+    results = pa.array([None if each is None else function(each) for each in coded.dictionary.to_pylist()], TEXT)
+    return results.take(coded.indices)
+
+
+def _is_ascii(text: pa.Array) -> bool:
+    return pc.all(pc.string_is_ascii(text)).as_py() is not False
+
+
+def found(op: str, text: pa.Array, part: pa.Array) -> tuple[np.ndarray, np.ndarray | None]:
+    """STARTSWITH, ENDSWITH and CONTAINS of two columns, and where neither is NULL."""
+    result = np.zeros(len(text), np.bool_)
+    if len(text):
+        _search(*_bytes(text), *_bytes(part), {"startswith": 0, "endswith": 1, "contains": 2}[op], result)
+    if not (text.null_count or part.null_count):
+        return result, None
+    return result, np.asarray(text.is_valid()) & np.asarray(part.is_valid())
+
+
+def _bytes(text: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Where each text begins and ends, and all bytes."""
+    _, offsets, data = text.buffers()
+    starts = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
+    return starts, np.frombuffer(data, np.uint8) if data is not None and data.size else np.frombuffer(b"\0", np.uint8)
+
+
+def _search_row_by_row(
+    starts: np.ndarray, content: np.ndarray, part_starts: np.ndarray, part_content: np.ndarray, kind: int,
+    result: np.ndarray,
+) -> None:  # fmt: skip
+    texts, parts = content.tobytes(), part_content.tobytes()
+    for i in range(len(result)):
+        text, part = texts[starts[i] : starts[i + 1]], parts[part_starts[i] : part_starts[i + 1]]
+        result[i] = (text.startswith(part), text.endswith(part), part in text)[kind]
+
+
+@compiled_with(_search_row_by_row)
+def _search(starts, content, part_starts, part_content, kind, result):  # type: ignore[no-untyped-def]
+    """Bytes are enough: in UTF-8 no character begins inside another."""
+    for i in range(len(result)):
+        part = part_starts[i]
+        size = part_starts[i + 1] - part
+        first, last = starts[i], starts[i + 1] - size
+        if kind == 0:
+            last = min(first, last)
+        elif kind == 1:
+            first = max(first, last) if last >= first else last + 1
+        hit = False
+        for place in range(first, last + 1):
+            k = 0
+            while k < size and content[place + k] == part_content[part + k]:
+                k += 1
+            if k == size:
+                hit = True
+                break
+        result[i] = hit
