@@ -20,8 +20,7 @@ WORD = 64
 def in_order(key: Integers, left: Rows, right: Rows) -> tuple[Rows, Rows]:
     """The rows of both sides in order; MISSING stays as it is."""
     if not has_machine_code(unpack):  # it is called last, so whatever else is called has some too
-        order = np.lexsort((right, left, key))
-        return left[order], right[order]
+        return _lexsorted(key, left, right)
     columns = [key, left, right]
     spans = [_span(column) for column in columns]
     if sum(bits for _, bits in spans) <= WORD:
@@ -31,13 +30,15 @@ def in_order(key: Integers, left: Rows, right: Rows) -> tuple[Rows, Rows]:
             unpack(words, right_bits, left_bits, first_left, np.empty_like(left)),
             unpack(words, 0, right_bits, first_right, np.empty_like(right)),
         )
-    found = _order([left, right], spans[1:])
-    if found is not None:
-        by_key = _order([key[found]], spans[:1])
-        found = None if by_key is None else found[by_key]
-    order = found
-    if order is None:
-        order = np.lexsort((right, left, key))
+    order = _order([left, right], spans[1:])
+    by_key = None if order is None else _order([key[order]], spans[:1])
+    if order is None or by_key is None:
+        return _lexsorted(key, left, right)
+    return left[order[by_key]], right[order[by_key]]
+
+
+def _lexsorted(key: Integers, left: Rows, right: Rows) -> tuple[Rows, Rows]:
+    order = np.lexsort((right, left, key))
     return left[order], right[order]
 
 
