@@ -354,7 +354,7 @@ def scanned_pairs(lowered: Lowered, stored: Side) -> Pairs:
     first, last = zero[: len(rows[probing])], np.full(len(rows[probing]), len(rows[stored]))
     count = LazyKernel(scan_source(lowered, stored), "scan")(
         *slots[stored], zero, *slots[probing], first, last, zero[: len(first)], one[: len(first)], 8, 1 << 40,
-        places[0], places[1], new_state(),
+        len(rows[stored]), places[0], places[1], new_state(),
     )  # fmt: skip
     found = {probing: rows[probing][places[0, :count]], stored: rows[stored][places[1, :count]]}
     pairs = [(int(l), int(r)) for l, r in zip(found["left"], found["right"], strict=True)]

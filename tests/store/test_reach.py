@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streamjoin.arrays import INT64_MAX, INT64_MIN
 from streamjoin.store.integer_column import IntegerColumn
-from streamjoin.store.reach import Reach
+from streamjoin.store.reach import Reach, meeting
 
 COORDINATES = st.one_of(st.integers(-20, 20), st.sampled_from([INT64_MIN + 1, INT64_MAX - 1]))
 BATCHES = st.lists(st.lists(COORDINATES, min_size=1, max_size=8), max_size=6)
@@ -54,3 +54,13 @@ def test_tuples_that_count_up_need_no_array() -> None:
     assert first.tolist() == [3, 5, 39, 40]
     assert last.tolist() == [4, 7, 40, 40]
     assert reach.nbytes == 0
+
+
+@given(st.lists(st.tuples(st.integers(-20, 20), st.integers(0, 9))), st.lists(st.integers(-25, 25), min_size=1))
+def test_whose_windows_hold_a_coordinate(windows: list[tuple[int, int]], coordinates: list[int]) -> None:
+    lows = sorted(low for low, _ in windows)
+    highs = sorted(low + size for low, size in windows)
+    first, last = meeting(*(np.array(values, np.int64) for values in (lows, highs, coordinates)))
+    for coordinate, begin, end in zip(coordinates, first, last, strict=True):
+        holding = [k for k, (low, high) in enumerate(zip(lows, highs, strict=True)) if low <= coordinate < high]
+        assert list(range(begin, end)) == holding

@@ -14,7 +14,20 @@ from numba import types
 from numba.extending import intrinsic
 
 from .cache import compiled
-from .intrinsics import I8, I32, I64, compress, count_chosen, element, lane_numbers, load_lanes, splat, store_lanes
+from .intrinsics import (
+    I1,
+    I8,
+    I32,
+    I64,
+    compress,
+    count_chosen,
+    element,
+    lane_numbers,
+    llvm_function,
+    load_lanes,
+    splat,
+    store_lanes,
+)
 
 LANES = 16
 
@@ -33,14 +46,24 @@ def _append(context: Any, builder: Any, chosen: Any, base: Any, out_type: Any, o
 
 
 @intrinsic
-def _any_of_64(typing: Any, mask: Any, place: Any) -> Any:
-    """Whether any of mask[place : place + 64] is set."""
+def _bits_of_64(typing: Any, mask: Any, place: Any) -> Any:
+    """mask[place : place + 64] as the bits of a word, the first one lowest."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        lanes = _set_lanes(context, builder, signature.args[0], *args, 64)
-        return builder.icmp_unsigned("!=", builder.bitcast(lanes, I64), ir.Constant(I64, 0))
+        return builder.bitcast(_set_lanes(context, builder, signature.args[0], *args, 64), I64)
 
-    return types.boolean(mask, types.int64), codegen
+    return types.uint64(mask, types.int64), codegen
+
+
+@intrinsic
+def _lowest_bit(typing: Any, word: Any) -> Any:
+    """The number of the lowest bit that is set."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        count = llvm_function(builder, "llvm.cttz.i64", I64, I64, I1)
+        return builder.call(count, [args[0], ir.Constant(I1, 1)])
+
+    return types.int64(types.uint64), codegen
 
 
 @intrinsic
@@ -83,18 +106,26 @@ def collect(mask, probe, begin, coordinate, low, high, out_probe, out_stored, fo
     size = len(coordinate)
     if high <= low:
         return found
+    # Hardly any hits: find them one by one.
+    if density == 0:
+        for group in range(0, size, 64):
+            hits: Any = _bits_of_64(mask, group)
+            if size - group < 64:
+                hits &= (np.uint64(1) << np.uint64(size - group)) - np.uint64(1)
+            while hits != 0:
+                j = group + _lowest_bit(hits)
+                hits &= hits - np.uint64(1)
+                out_probe[found] = probe
+                out_stored[found] = np.int32(begin + j)
+                found += (coordinate[j] >= low) & (coordinate[j] < high)
+        return found
     for j in range(size, (size + 63) & ~63):
         mask[j] = False
-    # Few hits: write the places of all of them first, and test their coordinates one by one afterwards.
+    # Some hits: write the places of all of them first, and test their coordinates one by one afterwards.
     end = found
     if density == 1:
         for j in range(0, size, 16):
             end += _append_16(mask, j, np.int32(begin + j), out_stored, end)
-    elif density == 0:
-        for group in range(0, size, 64):
-            if _any_of_64(mask, group):
-                for j in range(group, min(group + 64, size), 16):
-                    end += _append_16(mask, j, np.int32(begin + j), out_stored, end)
     # Many hits: test 16 coordinates at once while the places are written.
     if density == 2 or (end - found) * 16 > size:
         end = found
@@ -114,9 +145,9 @@ def collect(mask, probe, begin, coordinate, low, high, out_probe, out_stored, fo
             out_stored[end] = np.int32(begin + j)
             end += mask[j] & (coordinate[j] >= low) & (coordinate[j] < high)
     else:
-        hits = end
+        last = end
         end = found
-        for k in range(found, hits):
+        for k in range(found, last):
             j = out_stored[k]
             where = coordinate[j - begin]
             out_stored[end] = j

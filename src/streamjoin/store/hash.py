@@ -87,8 +87,8 @@ class HashIndex(Subwindow):
         batch = probing.mine(probing.batch)
         hashes = hash_keys([batch.slots[k] for k in self._probing_key])
         own = (*self.stored.tested(self.slots), self.coordinate.slice(0, self.count), self._heads, self._following)
-        kernel = self.stored.kernel(hash_source, "hash_probe")
-        return self.run(kernel, batch, sink, own, (hashes,), (batch.low, batch.high, len(batch)))
+        of_probes = (*self.stored.tested_of_probes(batch), hashes, batch.low, batch.high, len(batch))
+        return self.run(self.stored.kernel(hash_source, "hash_probe"), (*own, *of_probes), sink, batch.row)
 
 
 def _open(opening: Opening) -> Index:

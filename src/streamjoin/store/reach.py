@@ -53,6 +53,14 @@ class Reach:
         return first, last
 
 
+def meeting(low: Integers, high: Integers, coordinate: Integers) -> tuple[Integers, Integers]:
+    """For each coordinate: from where to where the windows [low, high) lie that hold it. Both bounds must ascend."""
+    first, last = np.empty(len(coordinate), np.int64), np.empty(len(coordinate), np.int64)
+    beyond = coordinate + 1
+    _find(high, low, 0, len(low), beyond, beyond, first, last)
+    return first, last
+
+
 @compiled
 def _extend(array, start, stop, upper, lower):  # type: ignore[no-untyped-def]
     highest = array[0] if start == 0 else upper[start - 1]

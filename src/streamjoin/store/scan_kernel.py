@@ -10,6 +10,8 @@ from ..side import Side
 
 BLOCK = 1024
 """The most stored tuples in a slice of a scan: a few 32-bit columns of it stay in the first-level cache."""
+PADDING = 64
+"""Tuples that a vectorised loop takes at a time. Columns have room for as many behind their last tuple."""
 TILE = 4
 """Probing tuples that are compared with a slice together; their slots stay in registers."""
 LONG_CONDITION = 10
@@ -98,6 +100,9 @@ def scan_source(lowered: Lowered, stored: Side) -> str:
     condition is computed into a mask. Where hits are frequent the question is skipped for a while. A unit of work
     (slice x tile) starts only if all its possible pairs fit into the output and the number of comparisons stays below
     `most`, so the caller can drain, look around and go on.
+
+    Loops over a slice go on to a multiple of `PADDING` tuples, as far as `limit`, the end of the columns: the rest of a
+    vector loop, tuple by tuple, would cost as much as all of a short slice. What they find beyond the slice is dropped.
     """
     text = ConditionText(lowered, stored)
     quick = _Filter(text)
@@ -110,13 +115,13 @@ def scan_source(lowered: Lowered, stored: Side) -> str:
         setup += "".join(f"{' ' * 20}{text.lane(line, n)}\n" for n in names for line in quick.setup)
         inner = "".join(text.lines(n, 24) for n in names) if quick.needs_lines else ""
         any_lane = " | ".join(f"({text.lane(quick.condition, n)})" for n in names)
-        return f"{setup}                    for j in range(size):\n{inner}                        hit |= {any_lane}\n"
+        return f"{setup}                    for j in range(padded):\n{inner}                        hit |= {any_lane}\n"
 
     return f"""{KERNEL_HEADER}from streamjoin.store.words import COMPARED, DONE, NEXT, PARTITION, STOPPED
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def scan({text.parameters("coordinates", "first_place")}, last_place, low, high, group, most,
+def scan({text.parameters("coordinates", "first_place")}, last_place, low, high, group, most, limit,
          out_probe, out_stored, state):
     found = np.int64(0)
     leader, begin, next_probe, compared = state[NEXT], state[STOPPED] - 1, state[PARTITION], state[COMPARED]
@@ -155,7 +160,8 @@ def scan({text.parameters("coordinates", "first_place")}, last_place, low, high,
                     continue
                 size = stop - start
                 compared += (last - first) * size
-{text.views(16, "[start:stop]")}                coordinate = coordinates[start:stop]
+                padded = min((size + {PADDING - 1}) & -{PADDING}, limit - start)
+{text.views(16, "[start:start + padded]")}                coordinate = coordinates[start:stop]
                 # Does anything in the slice match one of the tile? Not asked where the last slices had many hits.
                 hit = False
                 if sure == 0:
@@ -169,7 +175,7 @@ def scan({text.parameters("coordinates", "first_place")}, last_place, low, high,
                 if hit:
                     before = found
                     for i in range(first, last):
-{text.load("i", "i", 24)}                        for j in range(size):
+{text.load("i", "i", 24)}                        for j in range(padded):
 {text.lines("i", 28)}                            mask[j] = {text.lane(lowered.condition, "i")}
                         found = collect(mask, np.int32(i), start, coordinate, low[i], high[i],
                                         out_probe, out_stored, found, density)

@@ -8,8 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..arrays import Array, Integers
+from ..arrays import Array, Integers, Rows
 from ..compile.cache import Kernel, LazyKernel, compiled
+from ..compile.generic import is_ascending
 from ..predicate.lower import Lowered
 from ..side import Side, other
 from ..tasks import RunAll
@@ -17,14 +18,17 @@ from .batch import Batch, PairSink, Probing
 from .integer_column import IntegerColumn
 from .key_choice import KeyChooser
 from .keyspace import KeySpace
-from .reach import Reach
-from .scan_kernel import scan_source
+from .reach import Reach, meeting
+from .scan_kernel import PADDING, scan_source
 from .words import COMPARED, DONE, NEXT, WordIndex, new_state
 
 GROUP = 32
 """Probing tuples that scan the same stored tuples together, where each reaches few of them."""
 LONG_REACH = 1 << 13
 """Stored tuples. Where probing tuples reach more than this, what they reach does not stay in the cache."""
+FEW_STORED = 4
+"""Where probing tuples are so many times as many as the stored ones that they reach, each stored tuple is compared with
+many probing ones at a time, not each probing tuple with a few stored ones."""
 AT_ONCE = 1 << 30
 """Comparisons of one call of a scan: under a tenth of a second, so that Ctrl-C is soon seen."""
 
@@ -42,6 +46,7 @@ class StoredSide:
     record: np.dtype[Any] = field(init=False)
     """The slots of one tuple side by side, wide ones first."""
     _kernels: dict[Template, Kernel] = field(init=False, default_factory=dict)
+    _turned: Kernel | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         slots = self.lowered.slots[self.side]
@@ -54,6 +59,12 @@ class StoredSide:
         if template not in self._kernels:
             self._kernels[template] = LazyKernel(template(self.lowered, self.side), name)
         return self._kernels[template]
+
+    def turned_kernel(self) -> Kernel:
+        """The scan that takes this side's tuples as probing ones."""
+        if self._turned is None:
+            self._turned = LazyKernel(scan_source(self.lowered, other(self.side)), "scan")
+        return self._turned
 
     def tested(self, slots: Any) -> list[Array]:
         """A stored tuple's slots that the condition reads, in the kernels' order."""
@@ -79,9 +90,9 @@ class Subwindow:
         self._records: Array | None = None
         self.slots: dict[int, Array]
         if scanned:
-            self.slots = {number: np.empty(capacity, dtype) for number, dtype in stored.dtypes.items()}
+            self.slots = {number: np.zeros(capacity + PADDING, dtype) for number, dtype in stored.dtypes.items()}
         else:
-            self._records = np.empty(capacity, stored.record)
+            self._records = np.zeros(capacity + PADDING, stored.record)
             self.slots = self._views(self._records)
         self.coordinate = IntegerColumn(capacity, explicit=scanned)
         self.reach = Reach(capacity)
@@ -181,42 +192,45 @@ class Subwindow:
         if begin >= end:
             return iter(())
         slots, coordinate = self.stored.tested(self.slots), self.coordinate.slice(begin, end)
-        if self._records is None:
-            slots = [slot[begin:end] for slot in slots]
+        slots = [slot[begin : end + PADDING] for slot in slots]
+        if self._records is not None:
+            slots = [np.ascontiguousarray(slot) for slot in slots]
+        probing = self.stored.tested_of_probes(batch)
+        if FEW_STORED * (end - begin) < len(batch) and is_ascending(batch.low) and is_ascending(batch.high):
+            stored = [slot[: end - begin] for slot in slots]
+            first, last = meeting(batch.low, batch.high, coordinate)
+            columns = (*probing, np.arange(len(batch)), *stored, first, last, first, last)
+            kernel, turned, count, limit = self.stored.turned_kernel(), True, end - begin, len(batch)
         else:
-            slots = [np.ascontiguousarray(slot[begin:end]) for slot in slots]
-        if begin:
-            first -= begin
-            last -= begin
-        group = GROUP if reached < LONG_REACH * len(batch) else len(batch)
-        ends = (last, batch.low, batch.high, group, AT_ONCE)
-        return self.run(
-            self.stored.kernel(scan_source, "scan"), batch, sink, (*slots, coordinate), (first,), ends, begin
-        )
+            columns = (*slots, coordinate, *probing, first - begin, last - begin, batch.low, batch.high)
+            kernel, turned, count = self.stored.kernel(scan_source, "scan"), False, len(batch)
+            limit = min((len(slot) for slot in slots), default=end + PADDING - begin)
+        group = GROUP if reached < LONG_REACH * count else count
+        return self.run(kernel, (*columns, group, AT_ONCE, limit), sink, batch.row, begin, turned)
 
     def run(
         self,
         kernel: Kernel,
-        batch: Batch,
+        arguments: Sequence[Any],
         sink: PairSink,
-        own: Sequence[Any],
-        of_probes: Sequence[Any],
-        rest: Sequence[Any],
+        probing_rows: Rows,
         start: int = 0,
+        turned: bool = False,
     ) -> Iterator[int]:
         """Call a kernel until it is done, and drain its output after each call; gives the comparisons of each call.
 
-        `own` are the stored tuples' columns from place `start` on and the index's arrays, `of_probes` is what the index
-        computed for the probing tuples, `rest` what follows their slots. The kernel keeps in its state where to go on.
+        The kernel gets stored tuples from place `start` on, and keeps in its state where to go on. `turned`: it takes
+        stored tuples for probing ones and the other way round.
         """
-        probing, state = self.stored.tested_of_probes(batch), new_state()
+        state = new_state()
         while state[NEXT] != DONE:
             compared = int(state[COMPARED])
             probe_places, stored_places = sink.buffers
-            found = kernel(*own, *probing, *of_probes, *rest, probe_places, stored_places, state)
+            outputs = (stored_places, probe_places) if turned else (probe_places, stored_places)
+            found = kernel(*arguments, *outputs, state)
             if start:
                 stored_places[:found] += np.int32(start)
-            sink.drain(found, batch.row, self.row)
+            sink.drain(found, probing_rows, self.row)
             yield int(state[COMPARED]) - compared
 
 
