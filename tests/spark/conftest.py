@@ -51,7 +51,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamjoin.spark.router.UNEVEN", 1.01)
     monkeypatch.setattr("streamjoin.spark.router.BETTER", 1.0)
     monkeypatch.setattr("streamjoin.store.ordered.TAIL", 4)
-    monkeypatch.setattr("streamjoin.store.index_choice.COSTS", Costs(scan_step=1e9))
+    monkeypatch.setattr("streamjoin.store.index_choice.costs", lambda: Costs(scan_step=1e9))
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pyarrow as pa
 from ..compile.background import REHEARSALS, is_first, is_rehearsing
 from ..predicate.lower import Lowered
 from ..side import SIDES, Side
+from ..store.costs import calibrate
 from ..store.index_choice import SCAN, SEARCH
 from ..topology.registry import ALGORITHMS
 from ..topology.shared_windows import SharedWindows
@@ -49,7 +50,8 @@ def _key(options: Options, lowered: Lowered, schemas: Schemas) -> Hashable:
 
 
 def rehearse(options: Options, lowered: Lowered, schemas: Schemas) -> None:
-    """Run a short join on each path that it may take."""
+    """Run a short join on each path that it may take, and measure what paths cost on this machine."""
+    calibrate()
     paths = [options.index] if options.index != "auto" else [SCAN.name, SEARCH.name, "auto"]
     for path in paths:
         steps = Steps(replace(options, index=path), lowered, schemas)

@@ -1,16 +1,36 @@
-"""What the steps of a probe cost, in nanoseconds, so that paths can be compared before one is taken."""
+"""What the steps of a probe cost, in nanoseconds, so that paths can be compared before one is taken.
+
+The figures below are those of one machine. Two measurements say how another one differs: how fast it compares whole
+vectors, and how fast it sorts and searches (`measure`). They are made once, in the rehearsal of the first join, and are
+kept in the cache directory. `$STREAMJOIN_COSTS` overrides single figures, such as "compare=0.02,candidate=20".
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from ..compile.cache import cache_directory, compiled
+from ..errors import ArgumentError
 from ..predicate.lower import Lowered
 from ..predicate.pair_emitter import Near
+from .run_probe import NO_REST, probe_run
+from .runs import Run, padded
+from .sorting import sort_words
+from .words import new_state
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Figures of one machine. Only their ratios decide."""
+    """Nanoseconds. Only their ratios decide."""
 
     compare: float = 0.03
     """To test one 32-bit condition of a stored tuple in a scan."""
@@ -30,14 +50,109 @@ class Costs:
     """To compare with a tuple that has no place in the order."""
     search_step: float = 120_000.0
     """To begin a step that searches: the batch is sorted, and each run is looked up."""
-    pair: float = 2.0
-    """To write a pair."""
 
 
-COSTS = Costs()
+VECTORS, SEARCHES = ("compare", "irregular"), ("insert", "range_", "passed", "candidate")
+"""The figures that follow each of the two measurements."""
+REFERENCE = {"vectors": 0.030, "searches": 37.0}
+"""What `measure` finds on the machine that the figures come from, in nanoseconds."""
+FILE = "costs.json"
 
 
-def comparison_cost(lowered: Lowered, costs: Costs = COSTS) -> float:
+@cache
+def costs() -> Costs:
+    """The figures of this machine, as far as they are known."""
+    return _overridden(_scaled(_kept()), os.environ.get("STREAMJOIN_COSTS", ""))
+
+
+def comparison_cost(lowered: Lowered) -> float:
     """What it costs a scan to compare two tuples."""
     tests = sum(2.0 if isinstance(test, Near) else test.bits / 32 for test in lowered.tests)
-    return costs.compare * max(tests + 2 * len(lowered.lines), 1.0)
+    return costs().compare * max(tests + 2 * len(lowered.lines), 1.0)
+
+
+def calibrate() -> None:
+    """Measure this machine, unless that has been done."""
+    if _kept() is None:
+        found = measure()
+        temporary = _path().with_suffix(f".{os.getpid()}")
+        temporary.write_text(json.dumps(found))
+        os.replace(temporary, _path())
+        costs.cache_clear()
+
+
+def measure() -> dict[str, float]:
+    """Nanoseconds to compare an int32 with a block of others, per comparison, and to sort and search a word."""
+    rng = np.random.default_rng(0)
+    block = rng.integers(0, 2**30, 1024, np.int32)
+    words = rng.integers(0, 2**62, 1 << 16).astype(np.uint64)
+    probes = np.sort(rng.integers(0, 2**62, 1 << 14).astype(np.uint64))
+    room = np.empty((2, 1 << 16), np.int32)
+
+    def search() -> None:
+        kept = np.empty(padded(len(words)), np.uint64)
+        kept[: len(words)] = sort_words(words, 22)
+        run = Run(kept, len(words))
+        probe_run(run.words, run.count, run.samples, probes, probes, np.uint64(1), NO_REST, *room, new_state())
+
+    return {
+        "vectors": _seconds(lambda: _compare(block, 256)) * 1e9 / (256 * len(block)),
+        "searches": _seconds(search) * 1e9 / len(probes),
+    }
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    """The shortest of several times."""
+    times = []
+    for _ in range(9):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+@compiled
+def _compare(block, rounds):  # type: ignore[no-untyped-def]
+    """Whether any of the block lies in one of some bands; each round compares all."""
+    hit: Any = False
+    for k in range(rounds):
+        low = np.int32(-500 * k - 501)
+        for j in range(len(block)):
+            hit |= np.uint32(np.int32(block[j] - low)) <= np.uint32(500)
+    return hit
+
+
+def _path() -> Path:
+    return cache_directory() / FILE
+
+
+def _kept() -> dict[str, float] | None:
+    try:
+        found = json.loads(_path().read_text())
+        return {name: float(found[name]) for name in REFERENCE}
+    except (OSError, ValueError, KeyError, TypeError, ArgumentError):
+        return None
+
+
+def _scaled(found: dict[str, float] | None) -> Costs:
+    if found is None:
+        return Costs()
+    usual = Costs()
+    factors = {name: found[name] / REFERENCE[name] for name in REFERENCE}
+    changed = {name: getattr(usual, name) * factors["vectors"] for name in VECTORS}
+    return replace(usual, **changed, **{name: getattr(usual, name) * factors["searches"] for name in SEARCHES})
+
+
+def _overridden(known: Costs, text: str) -> Costs:
+    names = [field.name for field in fields(Costs)]
+    for part in filter(None, text.split(",")):
+        name, _, value = part.partition("=")
+        try:
+            if name.strip() not in names or float(value) < 0:
+                raise ValueError
+            known = replace(known, **{name.strip(): float(value)})
+        except ValueError:
+            raise ArgumentError(
+                f"STREAMJOIN_COSTS: {part!r} is not valid; give name=nanoseconds, with a name of {', '.join(names)}"
+            ) from None
+    return known

@@ -18,7 +18,7 @@ from typing import Any
 
 from . import bi_sort, scan
 from .batch import Batch
-from .costs import COSTS, comparison_cost
+from .costs import comparison_cost, costs
 from .index import IndexKind
 from .key_choice import KeyChooser
 from .registry import INDEXES
@@ -106,11 +106,11 @@ class IndexChooser:
         if self._reach is None:
             return
         batch = max(self._batch, 1.0)
-        scanned = COSTS.scanned_probe + self._reach * self._comparison + COSTS.scan_step / batch
-        searched = COSTS.insert + COSTS.range_ + COSTS.search_step / batch
+        scanned = costs().scanned_probe + self._reach * self._comparison + costs().scan_step / batch
+        searched = costs().insert + costs().range_ + costs().search_step / batch
         if scanned > searched / PATIENCE:  # else it is not worth to look at keys
             self._keys.choose(window)
-            searched = COSTS.insert + self._keys.cost + COSTS.search_step / batch
+            searched = costs().insert + self._keys.cost + costs().search_step / batch
         self.estimates = {SCAN.name: scanned, SEARCH.name: searched}
         if self._chosen is SCAN and searched * PATIENCE < scanned:
             self._chosen = SEARCH

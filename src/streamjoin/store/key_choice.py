@@ -20,7 +20,7 @@ from ..predicate.lower import Lowered, Test
 from ..predicate.render import render
 from ..side import Side, other
 from .batch import Batch, concatenated
-from .costs import COSTS
+from .costs import costs
 from .key_arithmetic import Reduction, lowered_by
 from .keyspace import HASH_BITS, KEY_BITS, REST_BITS, KeySpace
 from .ranges import Ranges
@@ -120,7 +120,7 @@ class KeyChooser:
             cost, self.candidates = self._cost(current, window)
             self.cost = cost
             known = self._chosen_knowing and window <= 2 * self._window_when_chosen
-            if known and cost <= PATIENCE * max(self._cost_when_chosen, COSTS.range_):
+            if known and cost <= PATIENCE * max(self._cost_when_chosen, costs().range_):
                 return current
             best, best_cost = current, cost / PATIENCE  # others must be better by this factor
         for space in self._candidates():
@@ -259,8 +259,8 @@ class KeyChooser:
         hits = np.searchsorted(words, ranges.high, side="right") - np.searchsorted(words, ranges.low)
         seen = float(hits.sum()) / probes / max(count, 1) * window
         candidates = seen * self._share_within(space, words, ranges, hits)
-        cost = len(ranges.low) / probes * COSTS.range_ + seen * COSTS.passed + candidates * COSTS.candidate
-        return cost + scanned * COSTS.irregular, candidates
+        cost = len(ranges.low) / probes * costs().range_ + seen * costs().passed + candidates * costs().candidate
+        return cost + scanned * costs().irregular, candidates
 
     @staticmethod
     def _share_within(space: KeySpace, words: Words, ranges: Ranges, hits: Array) -> float:
