@@ -91,7 +91,7 @@ def test_readers_are_read_as_needed_and_give_what_tables_give() -> None:
         assert out.schema == wanted.schema
         first = out.read_next_batch()
         assert first.num_rows
-        assert sum(read) < 4000
+        assert sum(read) < 18_000  # pushes are collected for a while, however many there are
         rest = out.read_all()
     key = [("n", "ascending"), ("n_right", "ascending")]
     assert pa.concat_tables([pa.Table.from_batches([first]), rest]).sort_by(key).equals(wanted.sort_by(key))

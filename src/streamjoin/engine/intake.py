@@ -30,6 +30,11 @@ class Intake:
             node for expr in (*lowered.recheck, *lowered.recheck_long_text)
             for node in walk(expr) if isinstance(node, Column)
         ]  # fmt: skip
+        self._places: dict[Side, list[tuple[tuple[Side, str], int]]] = {
+            side: [((side, name), schemas[side].names.index(name)) for name in self._programs[side].columns]
+            for side in SIDES
+        }
+        """Where in its table each column lies that the slots read: numbers are quicker than names."""
         self._texts: dict[Side, list[str]] = {}
         """The text columns that the predicate reads. Arrow does not promise that their bytes are valid text."""
         for side in SIDES:
@@ -46,7 +51,7 @@ class Intake:
     def slots(self, side: Side, table: pa.Table, where: str, *, are_checked: bool = False) -> SlotValues:
         """What the predicate reads of the rows. `are_checked`: their texts were found valid when they arrived."""
         program = self._programs[side]
-        columns = {(side, name): contiguous(table.column(name)) for name in program.columns}
+        columns = {key: contiguous(table.column(place)) for key, place in self._places[side]}
         try:
             for name in [] if are_checked else self._texts[side]:
                 table.column(name).validate(full=True)

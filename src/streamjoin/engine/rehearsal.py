@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -78,13 +79,13 @@ def _run(steps: Steps, intake: Intake, options: Options, schemas: Schemas) -> No
             if ticks is not None and number == UNSORTED:
                 some = np.ones(count, np.bool_)
                 rows, ticks, slots = rows.take(pa.array(np.arange(count))), ticks[some], slots.where(some)
-            steps.take(side, rows, ticks, slots)
+            steps.take(side, rows, ticks, slots, time.perf_counter())
         steps.advance()
         steps.gathered(1 if options.how in ("semi", "anti") else 2)
         steps.results.clear()
         begin += max(count - OVERLAP, 1)
     steps.exercise()
-    steps.finish()
+    steps.finish(time.perf_counter())
     steps.gathered(1 if options.how in ("semi", "anti") else 2)
     steps.figures()
 

@@ -78,7 +78,7 @@ class Steps:
         self._queue: deque[Step] = deque()
         self._work: Iterator[Pairs] | None = None
         self.results = Results(options.how, options.order, algorithm.finds_late)
-        self._latency = Latency()
+        self.latency = Latency()
         self._release_at = dict.fromkeys(SIDES, RELEASE_ROWS)
         self._is_news = False
         """Whether a stream has come further without a row, so that windows may have closed."""
@@ -97,8 +97,9 @@ class Steps:
         most = max(self._options.max_pending, MAX_BATCH)
         return waiting if waiting >= most and self.progress.is_ahead(side) else 0
 
-    def take(self, side: Side, table: pa.Table, times: Integers | None, slots: SlotValues) -> bool:
-        """Take in rows that are not late. Returns whether it is time to join what has been collected."""
+    def take(self, side: Side, table: pa.Table, times: Integers | None, slots: SlotValues, began: float) -> bool:
+        """Take in rows that are not late, of a push that `began` then. Returns whether it is time to join what has been
+        collected."""
         payload = self.payload[side]
         first = payload.end
         self._recheck.long_text[side] |= slots.long_text
@@ -112,17 +113,17 @@ class Steps:
         arrival = Arrival(np.arange(first, payload.end), times, slots.live, slots.columns)
         steps = self._front.push(side, arrival)
         for step in steps:
-            self._collector.add(step)
+            self._collector.add(step, began)
         if not steps:
             return False
         waited = clock.perf_counter() - self._collector.since
         return self._collector.rows >= self._options.max_batch or waited >= self._options.max_wait
 
-    def reach(self, side: Side, time: int) -> None:
+    def reach(self, side: Side, time: int, began: float) -> None:
         """A stream has come to this time, though it brought no row."""
         self.progress.reach(side, time)
         for step in self._front.ready():
-            self._collector.add(step)
+            self._collector.add(step, began)
         self._is_news = True
 
     def advance(self, without_limit: bool = False) -> None:
@@ -133,17 +134,17 @@ class Steps:
                 self._forget()
             return
         limit = None if without_limit else self._options.max_pending
-        since, before = self._collector.since, len(self.results)
+        began, before = self._collector.began, len(self.results)
         while self._join_one(limit):
             pass
         if not self.has_work():
             self._forget()
-        self._latency.add(clock.perf_counter() - since, len(self.results) - before)
+        self.latency.add(began, len(self.results) - before)
 
-    def finish(self) -> None:
+    def finish(self, began: float) -> None:
         """Both streams have ended: join the rest, and close all windows."""
         for step in self._front.finish():
-            self._collector.add(step)
+            self._collector.add(step, began)
         self.advance(without_limit=True)
         for pairs in self.topology.finish():
             self._add(pairs)
@@ -184,7 +185,7 @@ class Steps:
             **sides,
             "pending": len(self.results),
             "comparisons": topology.comparisons,
-            "latency_ms": self._latency.percentiles(),
+            "latency_ms": self.latency.percentiles(),
             "index": " and ".join(dict.fromkeys(figures["index"] for figures in indexes.values())),
             "indexes": indexes,
             "workers": topology.workers(),
@@ -230,7 +231,9 @@ class Steps:
             floor = self._front.floor(side)
             if floor is not None:
                 self.topology.expire(side, floor)
-                self.results.expire(side, min([floor, *(bound[side][0] for bound in unmet)]), self._times)
+                if unmet:
+                    floor = min(floor, *(bound[side][0] for bound in unmet))
+                self.results.expire(side, floor, self._times)
         self.results.settle(self._times, self._earliest(unmet))
         for side in SIDES:
             self._release(side)

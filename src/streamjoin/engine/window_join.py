@@ -8,8 +8,8 @@ rows. The payload is never touched in between.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import time as clock
+from collections.abc import Sequence
 from copy import deepcopy
 from datetime import timedelta
 from types import TracebackType
@@ -47,6 +47,20 @@ class LateRows(NamedTuple):
 
     left: pa.Table
     right: pa.Table
+
+
+class _Whole:
+    """What happens inside happens as a whole; if it fails half way, the join is broken off."""
+
+    def __init__(self, running: WindowJoin) -> None:
+        self._running = running
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if kind is not None:
+            self._running.break_off()
 
 
 class WindowJoin:
@@ -123,13 +137,15 @@ class WindowJoin:
 
     def push(self, side: Side, batch: Any, *, where: str = "") -> None:
         """The same for the side that is named. `where` begins the message of an error instead of "push_left"."""
+        began = clock.perf_counter()
         choose("side", side, SIDES)
         with self._lock:
-            self._push(side, batch, where or f"push_{side}")
+            self._push(side, batch, where or f"push_{side}", began)
 
     def heartbeat(self, side: Side, time: Any) -> None:
         """Say that a stream has come to this time, as if a row with it had been pushed: rows that wait for the stream
         are joined, and windows that have closed are let go. The time is given as the time column has it."""
+        began = clock.perf_counter()
         choose("side", side, SIDES)
         if self.options.time is None:
             raise ArgumentError("heartbeat: the join has no time column, so no row waits for a stream's time")
@@ -141,31 +157,36 @@ class WindowJoin:
             raise ArgumentError(f"time: {time!r} is no {type_}, as the time column {name!r} has it") from None
         reached = int(read_time(column, self.options.time.unit, "heartbeat: time")[0])
         with self._lock:
-            self._reach(self._usable("heartbeat", "open"), side, reached)
+            self._reach(self._usable("heartbeat", "open"), side, reached, began)
 
     def end(self, side: Side) -> None:
         """Say that a stream has ended: the other one no longer waits for it. Rows that still come are late."""
+        began = clock.perf_counter()
         choose("side", side, SIDES)
         with self._lock:
             steps = self._usable("end", "open")
             if self.options.time is not None:
-                self._reach(steps, side, INT64_MAX)
+                self._reach(steps, side, INT64_MAX, began)
 
     def poll(self) -> pa.Table:
         """The results that are ready and were not polled yet, without waiting."""
+        began = clock.perf_counter()
         with self._lock:
             steps = self._usable("poll", "open", "finished")
             self._advance(steps)
+            steps.latency.note(began)
             return self._ready(steps)
 
     def finish(self) -> pa.Table:
         """End both streams and return the rest of the results."""
+        began = clock.perf_counter()
         with self._lock:
             steps = self._usable("finish", "open", "finished")
             if self._state == "open":
-                with self._whole():
-                    steps.finish()
+                with _Whole(self):
+                    steps.finish(began)
                     self._state = "finished"
+                steps.latency.note(began)
             return self._ready(steps)
 
     def late(self) -> LateRows:
@@ -224,21 +245,17 @@ class WindowJoin:
             raise StateError(f"{call}: the join {_WHY[self._state]}")
         return self._steps
 
-    @contextmanager
-    def _whole(self) -> Iterator[None]:
-        """What happens inside happens as a whole; if it fails half way, the join can no longer be trusted."""
-        try:
-            yield
-        except BaseException:
-            self._state = "broken"
-            raise
+    def break_off(self) -> None:
+        """Something failed half way, so the join can no longer be trusted."""
+        self._state = "broken"
 
-    def _reach(self, steps: Steps, side: Side, time: int) -> None:
-        with self._whole():
-            steps.reach(side, time)
+    def _reach(self, steps: Steps, side: Side, time: int, began: float) -> None:
+        with _Whole(self):
+            steps.reach(side, time, began)
             steps.advance()
+        steps.latency.note(began)
 
-    def _push(self, side: Side, batch: Any, argument: str) -> None:
+    def _push(self, side: Side, batch: Any, argument: str, began: float) -> None:
         steps = self._usable(argument, "open")
         if steps.is_full():
             self._advance(steps)
@@ -268,19 +285,19 @@ class WindowJoin:
             late, table = _rows_where(table, ~on_time), _rows_where(table, on_time)
             times, slots = times[on_time], slots.where(on_time)
         # Nothing has changed so far: a batch that breaks a rule leaves the join as it was.
-        with self._whole():
+        with _Whole(self):
             self._counts[side]["in"] += table.num_rows
             if late is not None:
                 self._counts[side]["in"] += late.num_rows
                 self._counts[side]["late"] += late.num_rows
                 if self.options.late == "keep":
                     self._late[side].append(late)
-            is_time_to_join = steps.take(side, table, times, slots)
-        if is_time_to_join:
-            self._advance(steps)
+            if steps.take(side, table, times, slots, began):
+                steps.advance()
+        steps.latency.note(began)
 
     def _advance(self, steps: Steps) -> None:
-        with self._whole():
+        with _Whole(self):
             steps.advance()
 
     def _ready(self, steps: Steps) -> pa.Table:
@@ -291,6 +308,10 @@ class WindowJoin:
             count, columns = steps.gathered(1 if self.options.how in ("semi", "anti") else 2)
         except pa.ArrowException as error:
             raise DataError(f"poll: {len(steps.results)} results cannot be put into one table: {error}") from None
+        except BaseException as error:
+            if not isinstance(error, Exception):  # Ctrl-C comes at any place
+                self.break_off()
+            raise
         table = pa.Table.from_arrays(columns, schema=self._schema)
         steps.results.clear()
         self._out += count

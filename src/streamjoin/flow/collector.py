@@ -24,11 +24,12 @@ class Collector:
         self._in_order, self._meets_once = in_order, meets_once
         self._steps: list[Step] = []
         self.rows = 0
-        self.since = 0.0
+        self.since = self.began = 0.0
+        """When the oldest tuples came here, and when the call began that brought them."""
 
-    def add(self, step: Step) -> None:
+    def add(self, step: Step, began: float) -> None:
         if not self._steps:
-            self.since = time.perf_counter()
+            self.since, self.began = time.perf_counter(), began
         self._steps.append(step)
         self.rows += step.rows
 

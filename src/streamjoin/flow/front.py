@@ -46,7 +46,10 @@ class Step:
 
     @property
     def rows(self) -> int:
-        return sum(len(rows) for _, rows in self.seen.values())
+        count = 0
+        for _, rows in self.seen.values():
+            count += len(rows)
+        return count
 
 
 def joined(seen: list[tuple[Rows, Rows]]) -> tuple[Rows, Rows]:
@@ -102,7 +105,7 @@ class AsFound:
             time, row, slots = time[order], row[order], [slot[order] for slot in slots]
             live = None if live is None else live[order]
         low, high = reach(time, 1 - self._size[other(side)], self._size[side])
-        return Step({side: _live(Batch(row, time, low, high, slots), live)}, {side: (time, row)})
+        return _one_sided(side, Batch(row, time, low, high, slots), live)
 
     def ready(self) -> list[Step]:
         return []
@@ -133,12 +136,18 @@ class InOrder:
         self._next_time: int | None = None
 
     def push(self, side: Side, arrival: Arrival) -> list[Step]:
-        live = np.ones(len(arrival.row), np.bool_) if arrival.live is None else arrival.live
+        live, count = arrival.live, len(arrival.row)
         if arrival.time is None:
-            position, (low, high) = self._order.arrive(side, len(arrival.row))
-            columns = {side: [arrival.row, live, position, low, high, *arrival.slots]}
-            starts = range(0, len(position), LARGEST_STEP)
-            return [_step(columns, {side: slice(start, start + LARGEST_STEP)}) for start in starts]
+            position, (low, high) = self._order.arrive(side, count)
+            whole = Batch(arrival.row, position, low, high, arrival.slots)
+            if count <= LARGEST_STEP:
+                return [_one_sided(side, whole, live)]
+            pieces = [slice(start, start + LARGEST_STEP) for start in range(0, count, LARGEST_STEP)]
+            return [
+                _one_sided(side, whole.slice(piece.start, piece.stop), None if live is None else live[piece])
+                for piece in pieces
+            ]
+        live = np.ones(count, np.bool_) if live is None else live
         self._waiting[side].push([arrival.time, arrival.row, live, *arrival.slots])
         return self.ready()
 
@@ -171,6 +180,10 @@ class InOrder:
 
     def waiting(self, side: Side) -> int:
         return len(self._waiting[side])
+
+
+def _one_sided(side: Side, batch: Batch, live: npt.NDArray[np.bool_] | None) -> Step:
+    return Step({side: _live(batch, live)}, {side: (batch.coordinate, batch.row)})
 
 
 def _step(columns: dict[Side, list[Array]], cuts: dict[Side, slice]) -> Step:

@@ -108,16 +108,18 @@ class MergedOrder:
         met = other(side)
         window = self.windows[met]
         assert isinstance(window, CountWindow)
-        high = np.full(count, self.total[met], np.int64)
-        return positions, (high - window.rows, high)
+        low, high = np.empty(count, np.int64), np.empty(count, np.int64)
+        low.fill(self.total[met] - window.rows)
+        high.fill(self.total[met])
+        return positions, (low, high)
 
     def release(self, side: Side, next_time: int | None) -> int:
         """Forget the positions that no future tuple of the other side, not before `next_time`, can meet. Returns the
         first position that is left."""
         window = self.windows[side]
-        if isinstance(window, CountWindow):
-            floor = max(self.total[side] - window.rows, 0)
-        elif next_time is None:
+        if isinstance(window, CountWindow):  # it has no history
+            return max(self.total[side] - window.rows, 0)
+        if next_time is None:
             floor = 0
         else:
             floor = int(self.history[side].after(shift(np.array([next_time]), -window.amount))[0])
@@ -132,18 +134,29 @@ class PushOrder:
         self._total = 0
         self._starts: dict[Side, IntegerDeque] = {"left": IntegerDeque(), "right": IntegerDeque()}
         self._offsets: dict[Side, IntegerDeque] = {"left": IntegerDeque(), "right": IntegerDeque()}
+        self._new: dict[Side, list[tuple[int, int]]] = {"left": [], "right": []}
+        """The first row and the offset of pushes that nobody has asked for yet."""
 
     def push(self, side: Side, first_row: int, count: int) -> None:
-        self._starts[side].append(first_row)
-        self._offsets[side].append(self._total - first_row)
+        self._new[side].append((first_row, self._total - first_row))
         self._total += count
 
+    def _settle(self, side: Side) -> None:
+        new = self._new[side]
+        if new:
+            starts, offsets = np.array(new, np.int64).T
+            self._starts[side].append(starts)
+            self._offsets[side].append(offsets)
+            new.clear()
+
     def of(self, side: Side, rows: Array) -> Array:
+        self._settle(side)
         push = np.searchsorted(self._starts[side].view, rows, side="right") - 1
         return rows + self._offsets[side].view[push]
 
     def forget(self, side: Side, row: int) -> None:
         """Rows below this one will not be asked for again."""
+        self._settle(side)
         gone = max(int(np.searchsorted(self._starts[side].view, row, side="right")) - 1, 0)
         self._starts[side].drop_front(gone)
         self._offsets[side].drop_front(gone)

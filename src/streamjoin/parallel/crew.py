@@ -13,13 +13,17 @@ from typing import Any, TypeVar
 from ..compile.background import same_for_threads
 
 T = TypeVar("T")
+GRACE = 0.3
+"""Seconds. A task that compiles a kernel may have no checkpoint for longer."""
 
 
 class Crew:
     """`workers` threads, the calling one included.
 
     Invariant: `run` returns when every task is done. The caller works too. It waits only for tasks that another
-    thread has begun, so a task may call `run` itself without a deadlock. When all are done, the first error is raised.
+    thread has begun, so a task may call `run` itself without a deadlock. After an error, Ctrl-C included, tasks that
+    have not begun are dropped, those that have begun end at their next `checkpoint`, and then the error is raised.
+    Ctrl-C waits for them only for a while. The crew is of no use then, and its threads end as soon as they can.
     """
 
     def __init__(self, workers: int) -> None:
@@ -28,6 +32,13 @@ class Crew:
         if workers > 1:
             self._pool = ThreadPoolExecutor(workers - 1, "streamjoin", initializer=same_for_threads())
         self.busy: dict[int, float] = {}
+        self.dropped: list[Shared] = []
+        """The lists of tasks that were dropped, and of which some still run."""
+
+    def checkpoint(self) -> None:
+        """A long task calls this between the pieces of its work. It ends the task if the work is being dropped."""
+        if self.dropped:
+            raise Stopped
 
     def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         """The tasks' results, in their order."""
@@ -43,15 +54,19 @@ class Crew:
     def sharing(self, early: Sequence[Callable[[], Any]], *, alone: bool = False) -> Iterator[Shared]:
         """Begin with some tasks while the caller prepares others. `alone`: too little work to wake anybody.
 
-        If the caller fails, tasks that have begun are waited for, and the others are dropped.
+        If the caller fails, tasks are dropped as after an error.
         """
         shared = Shared(self, None if alone else self._pool)
         shared.add(early)
         try:
             yield shared
             shared.run([])
-        finally:
+        except Exception:
             shared.stop()
+            raise
+        except BaseException:
+            shared.stop(GRACE)
+            raise
 
     def note(self, started: float) -> None:
         thread = threading.get_ident()
@@ -59,7 +74,7 @@ class Crew:
 
     def close(self) -> None:
         if self._pool is not None:
-            self._pool.shutdown(wait=True)
+            self._pool.shutdown(wait=not self.dropped)
 
     def abandon(self) -> None:
         """Let the threads go without waiting for them."""
@@ -67,8 +82,15 @@ class Crew:
             self._pool.shutdown(wait=False)
 
 
+class Stopped(Exception):
+    """A task ended early, because another one failed or the caller was interrupted."""
+
+
 class Shared:
-    """A list of tasks that threads take the next one from until none is left."""
+    """A list of tasks that threads take the next one from until none is left.
+
+    `_running` counts the tasks of other threads than the caller's, which alone can be interrupted anywhere.
+    """
 
     def __init__(self, crew: Crew, pool: ThreadPoolExecutor | None) -> None:
         self._crew, self._pool = crew, pool
@@ -96,24 +118,27 @@ class Shared:
         results = self.add(tasks)
         self._work()
         with self._idle:
-            while self._running:
+            while self._running and self._error is None:
                 self._idle.wait()
         if self._error is not None:
             raise self._error
         return results
 
-    def stop(self) -> None:
+    def stop(self, most: float | None = None) -> None:
+        """Drop the tasks, and wait for those that have begun, but no longer than `most` seconds."""
         with self._idle:
             self._tasks.clear()
-            while self._running:
-                self._idle.wait()
+            if self._running:
+                self._crew.dropped.append(self)
+                if self._idle.wait_for(lambda: not self._running, most):
+                    self._crew.dropped.remove(self)
 
     def _help(self) -> None:
-        self._work()
+        self._work(is_helper=True)
         with self._lock:
             self._helpers -= 1
 
-    def _work(self) -> None:
+    def _work(self, is_helper: bool = False) -> None:
         started = time.perf_counter()
         worked = False
         while True:
@@ -121,15 +146,21 @@ class Shared:
                 if not self._tasks:
                     break
                 results, number, task = self._tasks.popleft()
-                self._running += 1
+                self._running += is_helper
             worked = True
+            error: BaseException | None = None
             try:
+                self._crew.checkpoint()
                 results[number] = task()
-            except BaseException as error:
-                self._error = self._error or error
+            except BaseException as raised:
+                error = raised
             with self._idle:
-                self._running -= 1
-                if not self._running:
+                self._running -= is_helper
+                if error is not None:
+                    self._tasks.clear()
+                    if self._error is None or isinstance(self._error, Stopped):  # the reason, not what it led to
+                        self._error = error
+                if error is not None or not self._running:
                     self._idle.notify_all()
         if worked:
             self._crew.note(started)

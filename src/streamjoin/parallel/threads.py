@@ -110,6 +110,11 @@ class Threads:
         self._resting[number] = False
         return True
 
+    def checkpoint(self) -> None:
+        """Called by a node's windows between the pieces of their work. It ends the work if the join is being closed."""
+        if self._closing.value:
+            raise _Closed
+
     def report(self, node: int, left: Rows, right: Rows) -> None:
         """Called by a node's windows: hand pairs on, and wait while nobody takes them."""
         if self.alone:
@@ -117,8 +122,7 @@ class Threads:
             return
         started = time.perf_counter()
         while not self._reports[node].put((left, right)):
-            if self._closing.value:
-                raise _Closed
+            self.checkpoint()
             time.sleep(PATIENCE)
         self.busy[node] -= time.perf_counter() - started
         self._tell()

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array, Mask
+from ..arrow.tables import raw_values
 from ..side import Side
 from .encode import LONG_TEXT, Domain, Mode, approximate, encode, text_words
 from .expr import Column, Expr, walk
-from .frames import Frame, read_words
+from .frames import PLAIN, Frame, read_words
 from .vector import Program, TextColumn, text_column
 from .wide_vector import split
 
@@ -75,11 +76,22 @@ class SideProgram:
                 self._numeric.append(i)
                 exprs.append(slot.expr)
         self._program = Program(exprs)
+        plain = [
+            (slot.expr, np.dtype(slot.dtype).type)
+            for slot in self.slots
+            if isinstance(slot.expr, Column) and _keeps_values(slot)
+        ]
+        self._plain = plain if len(plain) == len(self.slots) and not filters else []
+        """The slots' columns and types, where each slot holds its column's values as they are."""
         read = [*filters, *(slot.expr for slot in self.slots)]
         self.columns = sorted({n.name for expr in read for n in walk(expr) if isinstance(n, Column)})
 
     def run(self, frame: Frame) -> SlotValues:
         """The slots of all tuples of a frame; those of tuples that are not live are arbitrary."""
+        if self._plain:
+            plain = self._copied(frame)
+            if plain is not None:
+                return SlotValues(plain, None)
         live = self._filters.true_rows(frame) if self._has_filters else None
         known = dict(zip(self._numeric, self._program.run(frame), strict=True))
         columns: list[Array] = []
@@ -103,6 +115,16 @@ class SideProgram:
         ]
         return SlotValues(columns, None if live is None or live.all() else live, long_text)
 
+    def _copied(self, frame: Frame) -> list[Array] | None:
+        """The slots as copies of their columns; None if those have NULLs or another layout."""
+        copies: list[Array] = []
+        for expr, dtype in self._plain:
+            column = frame.arrow(expr)
+            if column.null_count or PLAIN.get(column.type.id) is not dtype:
+                return None
+            copies.append(raw_values(column, dtype).copy())
+        return copies
+
     def _encoded(self, slot: Slot, frame: Frame, known: tuple[Array, Mask | None] | None) -> tuple[Array, Mask | None]:
         encoding = slot.encoding
         if encoding.domain in ("hash", "prefix"):
@@ -122,6 +144,14 @@ class SideProgram:
         if encoding.domain is None:
             return values, valid
         return encode(values, valid, slot.expr.type, encoding.domain, encoding.mode, encoding.scale)
+
+
+def _keeps_values(slot: Slot) -> bool:
+    """Whether a slot holds a number as it is, if that has the slot's width."""
+    encoding = slot.encoding
+    if encoding.domain is None:
+        return not encoding.truth
+    return encoding.domain in ("i32", "i64") and encoding.mode == "exact" and slot.expr.type.is_integer
 
 
 def _is_word(slot: Slot) -> bool:

@@ -38,15 +38,15 @@ class Chain:
 
     def insert(self, batch: Batch) -> None:
         """Fill the newest subwindow, and create further ones, each a fixed share of the window."""
-        start = 0
-        while start < len(batch):
+        start, count = 0, len(batch)
+        while start < count:
             newest = self.subwindows[-1] if self.subwindows else None
             if newest is None or newest.room <= 0:
                 if newest is not None:
                     newest.seal()
-                newest = self._create(len(batch) - start)
+                newest = self._create(count - start)
             stop = start + newest.room
-            newest.insert(batch if start == 0 and stop >= len(batch) else batch.slice(start, stop))
+            newest.insert(batch if start == 0 and stop >= count else batch.slice(start, stop))
             start = stop
 
     def _create(self, waiting: int) -> Index:
@@ -65,10 +65,11 @@ class Chain:
     def expire(self, floor: int) -> int:
         """Release every subwindow that lies wholly below the floor; returns how many they are."""
         gone = [s for s in self.subwindows if s.highest < floor]
-        if gone:
-            self.subwindows = [s for s in self.subwindows if s.highest >= floor]
-            for subwindow in gone:
-                subwindow.release()
+        if not gone:
+            return 0
+        self.subwindows = [s for s in self.subwindows if s.highest >= floor]
+        for subwindow in gone:
+            subwindow.release()
         return len(gone)
 
     @property

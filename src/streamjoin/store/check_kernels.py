@@ -50,7 +50,7 @@ def check_runs_source(lowered: Lowered, stored: Side) -> str:
 from streamjoin.store.run_probe import probe_run
 from streamjoin.store.runs import COORDINATES, COUNT, FIRST_COORDINATE, FIRST_ROW, RECORD, ROWS, SAMPLE_COUNT, SAMPLES
 from streamjoin.store.runs import SLOTS, WHOLE_WINDOW, WORDS
-from streamjoin.store.words import NEXT, RUN
+from streamjoin.store.words import COMPARED, MOST_TUPLES, NEXT, RUN
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -58,8 +58,8 @@ def check_runs(
     runs, low, high, mask, rest, owner, probing_rows, window_low, window_high, places, out, state{probing}
 ):
     found, room = 0, out.shape[1] - places.shape[1]
-    number = state[RUN]
-    while number < len(runs) and found <= room:
+    number, most = state[RUN], state[COMPARED] + MOST_TUPLES
+    while number < len(runs) and found <= room and state[COMPARED] <= most:
         run = runs[number]
         words = carray(pointer(run[WORDS]), run[COUNT], np.uint64)
         samples = carray(pointer(run[SAMPLES]), run[SAMPLE_COUNT], np.uint64)

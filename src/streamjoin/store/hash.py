@@ -33,7 +33,7 @@ def _link(hashes, start, heads, following):  # type: ignore[no-untyped-def]
 def hash_source(lowered: Lowered, stored: Side) -> str:
     """Every probing tuple against its bucket: a chain through the stored tuples that may share its keys."""
     text = ConditionText(lowered, stored)
-    return f"""{KERNEL_HEADER}from streamjoin.store.words import COMPARED, DONE, NEXT, STOPPED
+    return f"""{KERNEL_HEADER}from streamjoin.store.words import COMPARED, DONE, MOST_TUPLES, NEXT, STOPPED
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -41,11 +41,15 @@ def hash_probe({text.parameters("coordinate", "heads", "following", "hashes")}, 
                out_probe, out_stored, state):
     found = 0
     compared, resumed = state[COMPARED], state[STOPPED] - 1
+    most = compared + MOST_TUPLES
     buckets = np.uint64(len(heads) - 1)
 {text.views(4, "")}    for i in range(state[NEXT], probes):
 {text.load("i", "i", 8)}        j = resumed if resumed >= 0 else np.int64(heads[hashes[i] & buckets])
         resumed = np.int64(-1)
         while j >= 0:
+            if compared > most:
+                state[NEXT], state[COMPARED], state[STOPPED] = i, compared, j + 1
+                return found
 {text.lines("i", 12)}            hit = {text.lane(lowered.condition, "i")}
             if hit and low[i] <= coordinate[j] and coordinate[j] < high[i]:
                 if found == len(out_probe):

@@ -77,13 +77,16 @@ class KeyChooser:
 
     def _observe(self, role: str, batch: Batch, wanted: int) -> None:
         """Remember tuples from all over the youngest batches, just enough for a sample."""
-        if not len(batch):
+        count = len(batch)
+        if not count:
             return
         recent = self._recent[role]
-        recent.append(batch.take(np.arange(0, len(batch), -(-len(batch) // wanted))))
-        self._held[role] += len(recent[-1])
-        while self._held[role] - len(recent[0]) >= wanted:
-            self._held[role] -= len(recent.popleft())
+        recent.append(batch if count <= wanted else batch.take(np.arange(0, count, -(-count // wanted))))
+        held = self._held[role] + len(recent[-1])
+        while held - (oldest := len(recent[0])) >= wanted:
+            recent.popleft()
+            held -= oldest
+        self._held[role] = held
 
     def _sample(self) -> None:
         """Put the samples together."""

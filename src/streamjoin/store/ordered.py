@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..compile.generic import extremes
 from ..tasks import RunAll
 from .batch import Batch, PairSink, Probing
 from .check_kernels import ITSELF, check_runs_source, check_source, row_pairs
@@ -113,7 +114,7 @@ class OrderedIndex(Subwindow):
         return self.count + (0 if self._belated is None else self._belated.count)
 
     def insert(self, batch: Batch) -> None:
-        if self._floor is not None and len(batch):
+        if self._floor is not None and extremes(batch.coordinate)[0] < self._floor:
             belated = batch.coordinate < self._floor
             late = int(np.count_nonzero(belated))
             held = 0 if self._belated is None else self._belated.count

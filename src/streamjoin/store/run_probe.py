@@ -36,7 +36,7 @@ from .runs import (
     WHOLE_WINDOW,
     WORDS,
 )
-from .words import COMPARED, NEXT, PARTITION, RUN, STOPPED
+from .words import COMPARED, MOST_WORDS, NEXT, PARTITION, RUN, STOPPED
 
 BLOCK = 1024
 """Ranges whose partitions are found before they are searched."""
@@ -130,12 +130,14 @@ def probe_run(words, count, samples, low, high, mask, rest, out_range, out_place
 
     The partition of each lower bound is found by walking along the samples (a merge of both), or, where ranges are
     few, by the rebounding search of Fig. 6; the place within it by counting smaller words. From there on words are
-    copied 16 at a time, and as many kept as lie in the range. state[NEXT] is the number of ranges once all are done.
+    copied 16 at a time, and as many kept as lie in the range. state[NEXT] is the number of ranges once all are done. It
+    stops before that when the outputs are full, or after many comparisons.
     """
     parts = np.empty(BLOCK, np.int32)
     found, room = 0, len(out_range)
     first_range, compared, resumed, part = state[NEXT], state[COMPARED], state[STOPPED] - 1, state[PARTITION]
     n, last = len(low), len(samples) - STRIDE - 1
+    most = compared + MOST_WORDS
     sparse, dense = last > SPARSE * n, last < DENSE * n
     while first_range < n:
         block = min(BLOCK, n - first_range)
@@ -186,7 +188,7 @@ def probe_run(words, count, samples, low, high, mask, rest, out_range, out_place
             resumed = np.int64(-1)
             hits = SAMPLE
             while hits == SAMPLE:
-                if found + SAMPLE > room:
+                if found + SAMPLE > room or compared > most:
                     state[NEXT], state[COMPARED], state[STOPPED], state[PARTITION] = i, compared, start + 1, parts[k]
                     return found
                 hits = min(_up_to(words, start, end), count - start)
@@ -210,8 +212,8 @@ def probe_runs(runs, low, high, mask, rest, owner, probing_rows, window_low, win
     Here every word in a range is a match, because the key decides alone; `check_runs_source` tests the condition too.
     """
     found, room = 0, out.shape[1] - places.shape[1]
-    number = state[RUN]
-    while number < len(runs) and found <= room:
+    number, most = state[RUN], state[COMPARED] + MOST_WORDS
+    while number < len(runs) and found <= room and state[COMPARED] <= most:
         run = runs[number]
         count = run[COUNT]
         words = carray(pointer(run[WORDS]), count + SAMPLE, np.uint64)

@@ -29,8 +29,9 @@ LONG_REACH = 1 << 13
 FEW_STORED = 4
 """Where probing tuples are so many times as many as the stored ones that they reach, each stored tuple is compared with
 many probing ones at a time, not each probing tuple with a few stored ones."""
-AT_ONCE = 1 << 30
-"""Comparisons of one call of a scan: under a tenth of a second, so that Ctrl-C is soon seen."""
+AT_ONCE, AT_ONCE_COMPUTED = 1 << 30, 1 << 23
+"""Comparisons of one call of a scan, and of one that computes for each pair, which may take a hundred times longer:
+about a tenth of a second, so that Ctrl-C is soon seen."""
 
 Template = Callable[[Lowered, Side], str]
 """Writes the text of a kernel for a lowered predicate and the side that is stored."""
@@ -206,7 +207,8 @@ class Subwindow:
             kernel, turned, count = self.stored.kernel(scan_source, "scan"), False, len(batch)
             limit = min((len(slot) for slot in slots), default=end + PADDING - begin)
         group = GROUP if reached < LONG_REACH * count else count
-        return self.run(kernel, (*columns, group, AT_ONCE, limit), sink, batch.row, begin, turned)
+        most = AT_ONCE_COMPUTED if self.stored.lowered.lines else AT_ONCE
+        return self.run(kernel, (*columns, group, most, limit), sink, batch.row, begin, turned)
 
     def run(
         self,

@@ -34,6 +34,9 @@ PARTITION: the partition of that word.
 RUN: the run to go on with, where words lie in several.
 """
 DONE = -1
+MOST_WORDS, MOST_TUPLES = 1 << 28, 1 << 22
+"""Comparisons of one call of a search with words side by side, or with tuples here and there: about a tenth of a
+second, so that Ctrl-C is soon seen."""
 
 
 def new_state() -> State:

@@ -33,7 +33,8 @@ class CellJoin(SharedWindows):
         """Compare the whole piece with every part of the window, all parts at once. A part whose sink is full goes on
         when its pairs have been taken."""
         sinks = [self._sink(side) for _ in range(self._crew.workers)]
-        tasks = [ProbeTask(window.probe(probing, sink, k, len(sinks)), sink) for k, sink in enumerate(sinks)]
+        parts = [window.probe(probing, sink, k, len(sinks)) for k, sink in enumerate(sinks)]
+        tasks = [ProbeTask(part, sink, self._crew) for part, sink in zip(parts, sinks, strict=True)]
         while tasks:
             yield from self._crew.run([task.run for task in tasks])
             self._count(tasks)

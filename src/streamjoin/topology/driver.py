@@ -70,7 +70,8 @@ class NodeTopology:
 
     def _local(self, number: int, side: Side, index: str = "") -> StoredWindow:
         report = partial(self._threads.report, number)
-        return StoredWindow(self._make_window(side, index), side, self._ledger, self._decide, report)
+        window = self._make_window(side, index)
+        return StoredWindow(window, side, self._ledger, self._decide, report, self._threads.checkpoint)
 
     def _windows(self, number: int) -> dict[Side, LocalWindow]:
         return dict(self._stored[number])

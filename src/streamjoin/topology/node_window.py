@@ -89,9 +89,18 @@ class StoredWindow:
     """A `LocalWindow`. Its store uses a tuple's place as the coordinate, so every index can leave out the places that a
     block must not see."""
 
-    def __init__(self, window: SideWindow, side: Side, ledger: Ledger, decide: Decide, report: Report) -> None:
+    def __init__(
+        self,
+        window: SideWindow,
+        side: Side,
+        ledger: Ledger,
+        decide: Decide,
+        report: Report,
+        checkpoint: Callable[[], None],
+    ) -> None:
         self._window, self._side = window, side
         self._ledger, self._decide, self._report = ledger, decide, report
+        self._checkpoint = checkpoint
         self._blocks: deque[tuple[int, int]] = deque()  # each block's highest coordinate, and where it ends
         self.head = self.tail = 0
         self.comparisons = 0
@@ -118,6 +127,7 @@ class StoredWindow:
             self.comparisons += compared
             if sink.is_full:
                 self._hand_on(sink)
+            self._checkpoint()
         self._hand_on(sink)
 
     def _hand_on(self, sink: PairSink) -> None:

@@ -41,6 +41,11 @@ class PanJoin(SharedWindows):
 
     def step(self, batches: Mapping[Side, Batch], chores: Chores = ()) -> Iterator[Pairs]:
         batches = {side: batch for side, batch in batches.items() if len(batch)}
+        probes = sum(map(len, batches.values()))
+        self._commands["insert"] += len(batches)
+        if probes < ALONE:
+            yield from self._step_alone(batches, chores)
+            return
         for side, batch in batches.items():
             self._windows[other(side)].expect(batch)
         others = list(chores)
@@ -52,11 +57,8 @@ class PanJoin(SharedWindows):
             self._crew.run([lambda s=s, b=b: self._insert(s, b) for s, b in batches.items()])  # type: ignore[misc]
             for side in SIDES:
                 self._windows[side].prepare()
-        self._commands["insert"] += len(batches)
-        probes = sum(map(len, batches.values()))
-        alone = probes < ALONE
-        with self._crew.sharing(others, alone=alone) as shared:
-            tasks = [task for side, batch in batches.items() for task in self._tasks(side, batch, alone)]
+        with self._crew.sharing(others) as shared:
+            tasks = [task for side, batch in batches.items() for task in self._tasks(side, batch)]
             self._commands["probe"] += len(tasks)
             now, waiting = tasks[: self._at_once], tasks[self._at_once :]
             found = shared.run([task.run for task in now])
@@ -66,21 +68,31 @@ class PanJoin(SharedWindows):
             waiting = [task for task in now if not task.done] + waiting
             now, waiting = waiting[: self._at_once], waiting[self._at_once :]
             found = self._crew.run([task.run for task in now])
-        if not alone:
-            self._seconds_per_tuple = sum(task.seconds for task in tasks) / probes
+        self._seconds_per_tuple = sum(task.seconds for task in tasks) / probes
+
+    def _step_alone(self, batches: Mapping[Side, Batch], chores: Chores) -> Iterator[Pairs]:
+        """The manager does everything: to wake a worker would take longer."""
+        self._take_in(batches, chores)
+        for side in batches:
+            self._windows[side].index_early()
+        self._commands["probe"] += len(batches)
+        for side, batch in batches.items():
+            yield from self.probe(side, batch)
 
     @property
     def _at_once(self) -> int:
         """How many tasks run before their pairs are handed on: only these can hold pairs."""
         return 8 * self._crew.workers
 
-    def _tasks(self, side: Side, batch: Batch, alone: bool) -> list[ProbeTask]:
+    def _tasks(self, side: Side, batch: Batch) -> list[ProbeTask]:
         window = self._windows[other(side)]
         workers = self._crew.workers
         wanted = int(self._seconds_per_tuple * len(batch) / PART_SECONDS)
-        shares = window.shares(batch, 1 if alone else workers, min(max(wanted, 2 * workers - 1), 8 * workers))
+        shares = window.shares(batch, workers, min(max(wanted, 2 * workers - 1), 8 * workers))
         sinks = [self._sink(side) for _ in shares]
-        return [ProbeTask(window.probe(share, sink), sink) for share, sink in zip(shares, sinks, strict=True)]
+        return [
+            ProbeTask(window.probe(share, sink), sink, self._crew) for share, sink in zip(shares, sinks, strict=True)
+        ]
 
     def _insert(self, side: Side, batch: Batch) -> None:
         self._windows[side].insert(batch)

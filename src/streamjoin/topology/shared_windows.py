@@ -6,16 +6,17 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from ..parallel.crew import Crew
 from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, SideWindow
 from .protocol import Chores, Pairs, Setting, Unmet
 
 
 class ProbeTask:
-    """A share of a step's probing, which fills a sink."""
+    """A share of a step's probing, which fills a sink. It may run on any thread of the crew."""
 
-    def __init__(self, steps: Iterator[int], sink: PairSink) -> None:
-        self._steps, self._sink = steps, sink
+    def __init__(self, steps: Iterator[int], sink: PairSink, crew: Crew) -> None:
+        self._steps, self._sink, self._crew = steps, sink, crew
         self.comparisons = 0
         self.seconds = 0.0
         self.done = False
@@ -27,6 +28,7 @@ class ProbeTask:
             self.comparisons += compared
             if self._sink.is_full:
                 break
+            self._crew.checkpoint()
         else:
             self.done = True
         self.seconds += time.perf_counter() - started
