@@ -21,7 +21,7 @@ from .kept_batches import KeptBatches
 from .records import Records, check_lengths, record_width
 from .taking import Column, Pieces, Taking
 
-FEW_ROWS = 1 << 12
+FEW_ROWS = 1 << 15
 """So few results are gathered before another thread would be awake."""
 
 

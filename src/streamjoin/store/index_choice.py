@@ -57,7 +57,7 @@ class IndexChooser:
         self._comparison = comparison_cost(keys.lowered)
         self._batch = 0.0
         self._reach: float | None = None
-        self._stored = 0
+        self._stored, self._batch_then = 0, 0.0
         self._chosen: IndexKind = SEARCH
         self.estimates: dict[str, float] = {}
         """What a probing tuple would cost on each path, in nanoseconds."""
@@ -76,7 +76,12 @@ class IndexChooser:
 
     def note_reach(self, reach: float, stored: int) -> None:
         """A probing tuple has so many of the stored tuples in its window."""
-        self._reach, self._stored = reach, stored
+        self._reach, self._stored, self._batch_then = reach, stored, self._batch
+
+    def is_out_of_date(self, stored: int, factor: float) -> bool:
+        """Whether batches or stored tuples have become more or fewer by a factor since the reach was noted."""
+        pairs = (stored, self._stored), (self._batch, self._batch_then)
+        return any(now > factor * then or factor * now < then for now, then in pairs)
 
     @property
     def searches(self) -> bool:
@@ -91,7 +96,6 @@ class IndexChooser:
             return IndexChoice(SEARCH, "the predicate has a key; nothing has probed it yet")
         if window > GROWTH * self._stored:
             return IndexChoice(SEARCH, "the window has grown; nothing has probed it since")
-        self.compare_paths(window)
         return IndexChoice(self._chosen, self._why_chosen())
 
     def _why_chosen(self) -> str:

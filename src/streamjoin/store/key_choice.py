@@ -76,13 +76,12 @@ class KeyChooser:
         self._observe("probing", batch, PROBING_SAMPLE)
 
     def _observe(self, role: str, batch: Batch, wanted: int) -> None:
-        """Remember tuples from all over the youngest batches, just enough for a sample."""
-        count = len(batch)
-        if not count:
+        """Remember the youngest batches, just enough for a sample."""
+        if not len(batch):
             return
         recent = self._recent[role]
-        recent.append(batch if count <= wanted else batch.take(np.arange(0, count, -(-count // wanted))))
-        held = self._held[role] + len(recent[-1])
+        recent.append(batch)
+        held = self._held[role] + len(batch)
         while held - (oldest := len(recent[0])) >= wanted:
             recent.popleft()
             held -= oldest
@@ -90,13 +89,14 @@ class KeyChooser:
 
     def _sample(self) -> None:
         """Put the samples together."""
-        stored, probing = self._recent["stored"], self._recent["probing"]
+        stored = [_some(batch, STORED_SAMPLE) for batch in self._recent["stored"]]
+        probing = [_some(batch, PROBING_SAMPLE) for batch in self._recent["probing"]]
         if stored:
             self._stored_sample = {
                 k: np.concatenate([batch.slots[k] for batch in stored]) for k in self.lowered.kept[self._stored]
             }
         if probing:
-            self._probing_sample = concatenated(list(probing))
+            self._probing_sample = concatenated(probing)
 
     def adopt(self, space: KeySpace) -> KeySpace:
         """The space to use instead of one that was chosen elsewhere. All spaces of one shape become one, so that their
@@ -284,6 +284,12 @@ class KeyChooser:
 
     def _text(self, key: RangeKey) -> str:
         return "key" if key.expr is None else render(key.expr, self._aliases)
+
+
+def _some(batch: Batch, wanted: int) -> Batch:
+    """Tuples from all over a batch, about as many as wanted if it has more."""
+    count = len(batch)
+    return batch if count <= wanted else batch.take(np.arange(0, count, -(-count // wanted)))
 
 
 def _room(values: Array) -> tuple[int, int]:

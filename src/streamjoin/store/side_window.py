@@ -22,8 +22,11 @@ from .subwindow import StoredSide
 
 REACH_SAMPLE = 32
 """Probing tuples whose reach is measured at a review."""
-REVIEW = 1 << 14
-"""The choice of a path is reviewed after so many probing tuples, if nothing was stored anew."""
+REVIEW = 1 << 18
+"""The choice of a path is reviewed after so many probing tuples at the latest."""
+CHANGED = 2.0
+"""The choice is reviewed at once when batches, or the tuples that are stored, have become so many times as many, or as
+few."""
 
 
 class SideWindow:
@@ -81,9 +84,10 @@ class SideWindow:
             return
         self._keys.observe_probing(batch)
         self._chooser.expect(batch)
-        self._unseen += len(batch)
-        if self._is_open and self._unseen >= min(self._patience, REVIEW) and self._chain.subwindows:
-            self._review(batch)
+        if self._is_open and self._chain.subwindows:
+            self._unseen += len(batch)
+            if self._unseen >= min(self._patience, REVIEW) or self._chooser.is_out_of_date(self.count, CHANGED):
+                self._review(batch)
 
     def _review(self, batch: Batch) -> None:
         """See how far probing tuples reach, and whether the path in use is still the best. This happens seldom, but

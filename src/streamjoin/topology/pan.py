@@ -14,6 +14,7 @@ chain never overlap.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
@@ -25,6 +26,8 @@ from .shared_windows import ProbeTask, SharedWindows
 
 ALONE = 1024
 """A batch of fewer tuples is not worth a second thread."""
+WORTH_SHARING = 0.001
+"""Seconds of probing. Less is done before a second thread has taken its part."""
 PART_SECONDS = 0.001
 """A part should take about as long: shorter ones cost more than they balance."""
 
@@ -43,8 +46,8 @@ class PanJoin(SharedWindows):
         batches = {side: batch for side, batch in batches.items() if len(batch)}
         probes = sum(map(len, batches.values()))
         self._commands["insert"] += len(batches)
-        if probes < ALONE:
-            yield from self._step_alone(batches, chores)
+        if probes < ALONE or probes * self._seconds_per_tuple < WORTH_SHARING or self._crew.workers == 1:
+            yield from self._step_alone(batches, chores, probes)
             return
         for side, batch in batches.items():
             self._windows[other(side)].expect(batch)
@@ -70,14 +73,20 @@ class PanJoin(SharedWindows):
             found = self._crew.run([task.run for task in now])
         self._seconds_per_tuple = sum(task.seconds for task in tasks) / probes
 
-    def _step_alone(self, batches: Mapping[Side, Batch], chores: Chores) -> Iterator[Pairs]:
+    def _step_alone(self, batches: Mapping[Side, Batch], chores: Chores, probes: int) -> Iterator[Pairs]:
         """The manager does everything: to wake a worker would take longer."""
         self._take_in(batches, chores)
         for side in batches:
             self._windows[side].index_early()
         self._commands["probe"] += len(batches)
+        seconds, started = 0.0, time.perf_counter()
         for side, batch in batches.items():
-            yield from self.probe(side, batch)
+            for pairs in self.probe(side, batch):
+                seconds += time.perf_counter() - started
+                yield pairs
+                started = time.perf_counter()
+        if probes:
+            self._seconds_per_tuple = (seconds + time.perf_counter() - started) / probes
 
     @property
     def _at_once(self) -> int:
