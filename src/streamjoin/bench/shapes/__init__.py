@@ -6,7 +6,7 @@ A cell is one shape. The grid has five predicates, four windows and three batche
     composite     l.x = r.a AND l.y BETWEEN r.b - w AND r.b + w     500 values of x
     band          l.x BETWEEN r.a - 1 AND r.a + 1
     square        bands on two columns
-    ratio         l.x <> r.a AND l.y / r.b > c                      no key at all
+    ratio         l.x <> r.a AND l.y > r.b * c                      no equality and no band
 
 with about one match per tuple. Windows of the grid count tuples; `time-equality` and `time-band` have windows of time
 instead, which hold as many tuples. Further cells have skew, texts, decimals, outer

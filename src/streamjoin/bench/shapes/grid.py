@@ -126,7 +126,7 @@ def _ratio(sizes: Sizes, window: int, batch: int) -> Work:
         pa.table(
             [
                 rng.integers(0, 100, count).astype(np.int32),
-                np.rint(SMALLEST * RANGE ** rng.random(count)),  # whole numbers, so that l.y > r.b * c means the same
+                np.rint(SMALLEST * RANGE ** rng.random(count)),
             ],
             names,
         )
@@ -134,8 +134,8 @@ def _ratio(sizes: Sizes, window: int, batch: int) -> Work:
     )
     # Both logarithms are uniform: a share of s**2 / 2 of the pairs has a ratio over RANGE ** (1 - s).
     ratio = int(RANGE ** (1 - (2 / window) ** 0.5))
-    query = Query(f"l.x <> r.a AND l.y > r.b * {ratio}")
-    return Work(left, right, f"l.x <> r.a AND l.y / r.b > {ratio}", window, query)
+    on = f"l.x <> r.a AND l.y > r.b * {ratio}"
+    return Work(left, right, on, window, Query(on))
 
 
 def _time_equality(sizes: Sizes, window: int, batch: int) -> Work:

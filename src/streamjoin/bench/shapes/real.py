@@ -108,8 +108,8 @@ def _ticks_self(sizes: Sizes) -> Work:
 
 def _ticks_ratio(sizes: Sizes) -> Work:
     work = _ticks_self(sizes)
-    query = replace(work.query, on="l.sym <> r.sym2 AND l.price > r.price2 * 1.5", equal=(), is_complete=False)
-    return replace(work, on="l.sym <> r.sym2 AND l.price / r.price2 > 1.5", query=query)
+    on = "l.sym <> r.sym2 AND l.price > r.price2 * 1.5"
+    return replace(work, on=on, query=replace(work.query, on=on, equal=(), is_complete=False))
 
 
 def _ticks_anti(sizes: Sizes) -> Work:
