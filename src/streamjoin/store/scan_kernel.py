@@ -179,9 +179,10 @@ def scan({text.parameters("coordinates", "first_place")}, last_place, low, high,
 {text.lines("i", 28)}                            mask[j] = {text.lane(lowered.condition, "i")}
                         found = collect(mask, np.int32(i), start, coordinate, low[i], high[i],
                                         out_probe, out_stored, found, density)
-                    if found - before > 4 * (last - first) or (found - before) * 32 > (last - first) * size:
+                    pairs = (found - before) * 64
+                    if found - before >= last - first:
                         sure = 8
-                        density = 2 if (found - before) * 16 > (last - first) * size else 1
+                        density = 2 if pairs > 4 * (last - first) * size else 1 if pairs > (last - first) * size else 0
             begin, next_probe = end, leader
         begin = np.int64(-1)
         leader = followers

@@ -108,7 +108,7 @@ def _ticks_self(sizes: Sizes) -> Work:
 
 def _ticks_ratio(sizes: Sizes) -> Work:
     work = _ticks_self(sizes)
-    on = "l.sym <> r.sym2 AND l.price > r.price2 * 1.5"
+    on = "l.sym <> r.sym2 AND l.price * 2 > r.price2 * 3"
     return replace(work, on=on, query=replace(work.query, on=on, equal=(), is_complete=False))
 
 
