@@ -68,6 +68,7 @@ def test_the_path_changes_in_mid_stream(rows: list[Row], monkeypatch: pytest.Mon
         chooser.estimates = {SCAN.name: 1.0, SEARCH.name: 1.0}
 
     monkeypatch.setattr(IndexChooser, "compare_paths", toss)
-    monkeypatch.setattr("streamjoin.store.side_window.REVIEW", 3)
+    for name in ("REVIEW", "LOOK"):
+        monkeypatch.setattr(f"streamjoin.store.side_window.{name}", 3)
     for seed, row in enumerate(rows):
         judge(row, seed)

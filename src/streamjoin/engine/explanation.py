@@ -14,7 +14,7 @@ from ..predicate.plan import Band, Interval, Plan
 from ..predicate.recheck import slow_terms
 from ..predicate.render import render
 from ..side import SIDES, Side, other
-from ..store.index_choice import usual_index
+from ..store.index_choice import paths, usual_index
 from ..store.key_choice import KeyChooser
 from ..store.registry import INDEXES
 from .options import Options, check_options
@@ -49,12 +49,15 @@ class Explanation:
     keys: Mapping[Side, str]
     """By stored side: what an ordered index sorts by, to begin with; empty where there is nothing."""
     index: str
-    """The index that runs it: the one that was asked for, or what "auto" picks for all but small windows."""
+    """The index that runs it: the one that was asked for, or what "auto" picks for all but short windows."""
+    paths: Mapping[str, str]
+    """What "auto" chooses from, by what it costs on this machine; empty if an index was asked for."""
 
     def __str__(self) -> str:
         lines = [_line("predicate", self.predicate), _line("best key", _KINDS[self.kind])]
         lines += _listing("", self.equalities)
         lines += [_line("index", self._index())]
+        lines += _listing("paths", [f"{name}: {cost}" for name, cost in self.paths.items()])
         for stored in SIDES:
             lines += ["", f"{stored} stored, {other(stored)} probes"]
             lines += _listing("equality", self.equalities) if self.equalities else []
@@ -170,6 +173,7 @@ def _explanation(plan: Plan, lowered: Lowered, options: Options, aliases: tuple[
         slots={side: tuple(slot.dtype for slot in lowered.slots[side]) for side in SIDES},
         keys={side: KeyChooser(lowered, side).first_key(aliases) for side in SIDES},
         index=options.index if options.index != "auto" else usual_index(lowered.has_order),
+        paths=paths(lowered) if options.index == "auto" else {},
     )
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..predicate.lower import Lowered
 from . import bi_sort, scan
 from .batch import Batch
 from .costs import comparison_cost, costs
@@ -33,8 +34,22 @@ SCAN, SEARCH = scan.KIND, bi_sort.KIND
 
 
 def usual_index(has_order: bool) -> str:
-    """What "auto" chooses for all but small windows."""
+    """What "auto" chooses for all but short windows."""
     return SEARCH.name if has_order else SCAN.name
+
+
+def paths(lowered: Lowered) -> dict[str, str]:
+    """What "auto" chooses from, and what each path is likely to cost, as texts for people."""
+    known, comparison = costs(), comparison_cost(lowered)
+    found = {SCAN.name: f"about {comparison:.2g} ns for each tuple that a probing tuple can reach"}
+    if lowered.has_order:
+        once = known.insert + known.range_
+        reach = max(once + known.candidate - known.scanned_probe, 0) / comparison
+        found[SEARCH.name] = (
+            f"about {once:.0f} ns, and {known.candidate:.0f} ns for each candidate by key; "
+            f"cheaper from a reach of about {float(f'{reach:.1g}'):,.0f} tuples on"
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True)
