@@ -74,6 +74,7 @@ class IndexChooser:
         self._reach: float | None = None
         self._stored, self._batch_then = 0, 0.0
         self._chosen: IndexKind = SEARCH
+        self.switches = 0
         self.estimates: dict[str, float] = {}
         """What a probing tuple would cost on each path, in nanoseconds."""
 
@@ -111,6 +112,7 @@ class IndexChooser:
             return IndexChoice(SEARCH, "the predicate has a key; nothing has probed it yet")
         if window > GROWTH * self._stored:
             return IndexChoice(SEARCH, "the window has grown; nothing has probed it since")
+        self.compare_paths(window)
         return IndexChoice(self._chosen, self._why_chosen())
 
     def _why_chosen(self) -> str:
@@ -131,10 +133,10 @@ class IndexChooser:
             self._keys.choose(window)
             searched = costs().insert + self._keys.cost + costs().search_step / batch
         self.estimates = {SCAN.name: scanned, SEARCH.name: searched}
-        if self._chosen is SCAN and searched * PATIENCE < scanned:
-            self._chosen = SEARCH
-        elif self._chosen is SEARCH and scanned * PATIENCE < searched:
-            self._chosen = SCAN
+        better = SCAN if scanned < searched else SEARCH
+        if better is not self._chosen and max(scanned, searched) > PATIENCE * min(scanned, searched):
+            self._chosen = better
+            self.switches += 1
 
     def _why_only(self) -> str:
         if self._asked is None:

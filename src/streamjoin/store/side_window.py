@@ -45,7 +45,6 @@ class SideWindow:
         self._run_all = run_all
         self._spare: list[Words] = []
         self._choice: IndexChoice | None = None
-        self._switches = -1
         only = self._chooser.only
         self._scanned = only is not None and only.scanned
         """Whether all subwindows are scanned, so that nothing needs to be known of keys."""
@@ -185,8 +184,6 @@ class SideWindow:
 
     def _open(self, capacity: int, window: int, previous: Index | None) -> Index:
         choice = self._chooser.choose(window)
-        if self._choice is None or choice.kind is not self._choice.kind:
-            self._switches += 1
         self._choice = choice
         opening = Opening(capacity, self._stored, self._keys, window, previous, self._run_all, self._spare)
         return choice.kind.open(opening)
@@ -202,7 +199,7 @@ class SideWindow:
             "why": "nothing is stored yet" if self._choice is None else self._chooser.why(self._choice),
             "key": None if newest is None else newest.key,
             "subwindows": kinds,
-            "switches": max(self._switches, 0),
+            "switches": self._chooser.switches,
             "key_changes": self._keys.changes,
             **self._chooser.figures(),
             "bytes": self.nbytes,
