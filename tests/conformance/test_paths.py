@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streamjoin.store.index_choice import SCAN, SEARCH, IndexChooser
+from streamjoin.store.index_choice import HASH, SCAN, SEARCH, IndexChooser
 from streamjoin.topology.registry import ALGORITHMS
 from streamjoin.topology.shared_windows import SharedWindows
 
@@ -64,7 +64,7 @@ def test_the_path_changes_in_mid_stream(rows: list[Row], monkeypatch: pytest.Mon
     dice = random.Random(str(rows))
 
     def toss(chooser: IndexChooser, window: int) -> None:
-        chooser._chosen = dice.choice((SCAN, SEARCH))
+        chooser._chosen = dice.choice((SCAN, SEARCH, *[HASH] * bool(chooser._keys.lowered.hash_slots)))
         chooser.estimates = {SCAN.name: 1.0, SEARCH.name: 1.0}
 
     monkeypatch.setattr(IndexChooser, "compare_paths", toss)

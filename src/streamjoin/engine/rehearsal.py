@@ -14,7 +14,7 @@ from ..compile.background import REHEARSALS, is_first, is_rehearsing
 from ..predicate.lower import Lowered
 from ..side import SIDES, Side
 from ..store.costs import calibrate
-from ..store.index_choice import SCAN, SEARCH
+from ..store.index_choice import HASH, SCAN, SEARCH
 from ..topology.registry import ALGORITHMS
 from ..topology.shared_windows import SharedWindows
 from .intake import Intake
@@ -53,7 +53,9 @@ def _key(options: Options, lowered: Lowered, schemas: Schemas) -> Hashable:
 def rehearse(options: Options, lowered: Lowered, schemas: Schemas) -> None:
     """Run a short join on each path that it may take, and measure what paths cost on this machine."""
     calibrate()
-    paths = [options.index] if options.index != "auto" else [SCAN.name, SEARCH.name, "auto"]
+    paths = [options.index]
+    if options.index == "auto":
+        paths = [SCAN.name, SEARCH.name, *[HASH.name] * bool(lowered.hash_slots), "auto"]
     for path in paths:
         steps = Steps(replace(options, index=path), lowered, schemas)
         try:

@@ -32,7 +32,7 @@ from .words import new_state
 class Costs:
     """Nanoseconds. Only their ratios decide."""
 
-    compare: float = 0.03
+    compare: float = 0.045
     """To test one 32-bit condition of a stored tuple in a scan."""
     scanned_probe: float = 25.0
     """To begin the scan of a probing tuple."""
@@ -48,15 +48,26 @@ class Costs:
     """To test a tuple of the range that may lie anywhere in memory."""
     irregular: float = 0.1
     """To compare with a tuple that has no place in the order."""
-    search_step: float = 120_000.0
+    search_step: float = 80_000.0
     """To begin a step that searches: the batch is sorted, and each run is looked up."""
+    hashed: float = 90.0
+    """To put a tuple into a hash table, and to find the bucket of a probing one."""
+    chained: float = 4.0
+    """To test a tuple of a bucket."""
+    far: float = 120.0
+    """To wait for a bucket that is not in the cache."""
+    hash_step: float = 45_000.0
+    """To begin a step that looks up hashes."""
 
 
-VECTORS, SEARCHES = ("compare", "irregular"), ("insert", "range_", "passed", "candidate")
+VECTORS = ("compare", "irregular")
+SEARCHES = ("insert", "range_", "passed", "candidate", "hashed", "chained", "far")
 """The figures that follow each of the two measurements."""
 REFERENCE = {"vectors": 0.030, "searches": 37.0}
 """What `measure` finds on the machine that the figures come from, in nanoseconds."""
 FILE = "costs.json"
+NEAR = 200_000
+"""Tuples. A hash table of as many is half in the cache."""
 
 
 @cache

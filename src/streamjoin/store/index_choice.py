@@ -1,9 +1,9 @@
 """Which way of finding pairs a new subwindow gets when the user leaves it open.
 
-Two paths are compared by what they are likely to cost (`store.costs`): to scan the tuples that a probing tuple can
-reach, or to search an ordered index for those that its key asks for. A scan pays for the *reach*, the stored tuples
-inside the probing tuple's window. A search pays for the candidates of its keys among all stored tuples, of which a
-batch that spans many windows stores far more than any of its tuples can reach.
+Three paths are compared by what they are likely to cost (`store.costs`): to scan the tuples that a probing tuple can
+reach, to search an ordered index for those that its key asks for, or to look up an equal key in a hash table. A scan pays for the *reach*, the stored tuples inside the probing tuple's window. The others pay for the candidates of
+their keys among all stored tuples, of which a batch that spans many windows stores far more than any of its tuples can
+reach. A hash table costs least to begin with, so it serves small batches; a large one lies far away in memory.
 
 PanJoin (section V-A4) advises BI-Sort where batches or results are many, else RaP-Table, or WiB+-Tree where keys drift:
 its BI-Sort merges every batch into one large array, which small batches cannot pay for. Ours merges seldom and keeps
@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..predicate.lower import Lowered
-from . import bi_sort, scan
+from . import bi_sort, hash, scan
 from .batch import Batch
-from .costs import comparison_cost, costs
+from .costs import NEAR, comparison_cost, costs
 from .index import IndexKind
 from .key_choice import KeyChooser
 from .registry import INDEXES
@@ -29,8 +29,8 @@ PATIENCE = 1.2
 GROWTH = 4
 """By what factor a window may grow before what is known of its reach is out of date. An index that can be searched can
 also be scanned, so it is opened where nothing is known."""
-SCAN, SEARCH = scan.KIND, bi_sort.KIND
-"""What "auto" chooses from."""
+SCAN, SEARCH, HASH = scan.KIND, bi_sort.KIND, hash.KIND
+"""What "auto" chooses from; a hash table only where the predicate has an equality."""
 
 
 def usual_index(has_order: bool) -> str:
@@ -104,8 +104,11 @@ class IndexChooser:
         """Whether a search is worth its index, as far as is known."""
         return self._chosen is not SCAN
 
-    def choose(self, window: int) -> IndexChoice:
-        """The index for the next subwindow of a window that has `window` tuples."""
+    def choose(self, window: int, lasting: bool = False) -> IndexChoice:
+        """The index for the next subwindow of a window that has `window` tuples.
+
+        `lasting`: other processes will use it, so it should take little room.
+        """
         if self.only is not None:
             return IndexChoice(self.only, self._why_only())
         if self._reach is None or not self._keys.is_informed:
@@ -113,7 +116,7 @@ class IndexChooser:
         if window > GROWTH * self._stored:
             return IndexChoice(SEARCH, "the window has grown; nothing has probed it since")
         self.compare_paths(window)
-        return IndexChoice(self._chosen, self._why_chosen())
+        return IndexChoice(SEARCH if lasting and self._chosen is HASH else self._chosen, self._why_chosen())
 
     def _why_chosen(self) -> str:
         batch, reach = max(round(self._batch), 1), self._reach or 0
@@ -123,19 +126,27 @@ class IndexChooser:
         return f"batches of about {batch} reach {reach:.3g} of {self._stored} tuples{by_key}; per tuple: {costs}"
 
     def compare_paths(self, window: int) -> None:
-        """Estimate both paths anew, and change to the other one if it is cheaper by far."""
+        """Estimate all paths anew, and change to another one if it is cheaper by far."""
         if self._reach is None:
             return
-        batch = max(self._batch, 1.0)
-        scanned = costs().scanned_probe + self._reach * self._comparison + costs().scan_step / batch
-        searched = costs().insert + costs().range_ + costs().search_step / batch
-        if scanned > searched / PATIENCE:  # else it is not worth to look at keys
+        known, batch = costs(), max(self._batch, 1.0)
+        found = {
+            SCAN: known.scanned_probe + self._reach * self._comparison + known.scan_step / batch,
+            SEARCH: known.insert + known.range_ + known.search_step / batch,
+        }
+        if self._keys.lowered.hash_slots:
+            far = known.far * window / (window + NEAR)
+            found[HASH] = known.hashed + far + known.hash_step / batch
+        if PATIENCE * found[SCAN] > min(cost for kind, cost in found.items() if kind is not SCAN):
+            # Only where a scan does not win against a search without any candidates, it is worth to look at keys.
             self._keys.choose(window)
-            searched = costs().insert + self._keys.cost + costs().search_step / batch
-        self.estimates = {SCAN.name: scanned, SEARCH.name: searched}
-        better = SCAN if scanned < searched else SEARCH
-        if better is not self._chosen and max(scanned, searched) > PATIENCE * min(scanned, searched):
-            self._chosen = better
+            found[SEARCH] += self._keys.cost - known.range_
+            if HASH in found:
+                found[HASH] += known.chained * self._keys.equal_candidates(window)
+        self.estimates = {kind.name: cost for kind, cost in found.items()}
+        best = min(found, key=found.__getitem__)
+        if best is not self._chosen and found[self._chosen] > PATIENCE * found[best]:
+            self._chosen = best
             self.switches += 1
 
     def _why_only(self) -> str:

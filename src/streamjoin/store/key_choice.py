@@ -265,6 +265,12 @@ class KeyChooser:
         cost = len(ranges.low) / probes * costs().range_ + seen * costs().passed + candidates * costs().candidate
         return cost + scanned * costs().irregular, candidates
 
+    def equal_candidates(self, window: int) -> float:
+        """How many tuples of the window a probing tuple is likely to find by its equalities alone."""
+        self._sample()
+        _, candidates = self._cost(KeySpace(hashed=self._equalities, why="equality"), window)
+        return 0.0 if candidates is None else candidates
+
     @staticmethod
     def _share_within(space: KeySpace, words: Words, ranges: Ranges, hits: Array) -> float:
         """What share of the words in the ranges also lies between the rests of their ends."""

@@ -72,7 +72,7 @@ class SideWindow:
         made: list[Index] = []
         for start in range(0, len(batch), LARGEST):
             piece = batch.slice(start, start + LARGEST)
-            subwindow = self._open(len(piece), self.count + len(piece), None)
+            subwindow = self._open(len(piece), self.count + len(piece), None, lasting=True)
             subwindow.insert(piece)
             subwindow.prepare()
             subwindow.seal()
@@ -182,8 +182,8 @@ class SideWindow:
     def first_row(self) -> int | None:
         return self._chain.first_row
 
-    def _open(self, capacity: int, window: int, previous: Index | None) -> Index:
-        choice = self._chooser.choose(window)
+    def _open(self, capacity: int, window: int, previous: Index | None, lasting: bool = False) -> Index:
+        choice = self._chooser.choose(window, lasting)
         self._choice = choice
         opening = Opening(capacity, self._stored, self._keys, window, previous, self._run_all, self._spare)
         return choice.kind.open(opening)
