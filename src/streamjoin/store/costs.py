@@ -34,7 +34,7 @@ class Costs:
 
     compare: float = 0.045
     """To test one 32-bit condition of a stored tuple in a scan."""
-    scanned_probe: float = 25.0
+    scanned_probe: float = 40.0
     """To begin the scan of a probing tuple."""
     scan_step: float = 30_000.0
     """To begin a step that scans."""
@@ -59,6 +59,12 @@ class Costs:
     hash_step: float = 45_000.0
     """To begin a step that looks up hashes."""
 
+    def of_window(self, tuples: int) -> Costs:
+        """The figures for a window of so many tuples: in a small one, all that is looked at lies in the cache."""
+        far = tuples / (tuples + HALF_CACHED)
+        shares = {name: share + (1 - share) * far for name, share in CACHED.items()}
+        return replace(self, far=self.far * far, **{name: getattr(self, name) * part for name, part in shares.items()})
+
 
 VECTORS = ("compare", "irregular")
 SEARCHES = ("insert", "range_", "passed", "candidate", "hashed", "chained", "far")
@@ -66,8 +72,10 @@ SEARCHES = ("insert", "range_", "passed", "candidate", "hashed", "chained", "far
 REFERENCE = {"vectors": 0.030, "searches": 37.0}
 """What `measure` finds on the machine that the figures come from, in nanoseconds."""
 FILE = "costs.json"
-NEAR = 200_000
-"""Tuples. A hash table of as many is half in the cache."""
+HALF_CACHED = 200_000
+"""Tuples. A window of as many is half in the cache."""
+CACHED = {"insert": 0.5, "range_": 0.5, "candidate": 0.2}
+"""Which share of a cost is left where everything is in the cache."""
 
 
 @cache

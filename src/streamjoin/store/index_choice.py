@@ -1,9 +1,10 @@
 """Which way of finding pairs a new subwindow gets when the user leaves it open.
 
 Three paths are compared by what they are likely to cost (`store.costs`): to scan the tuples that a probing tuple can
-reach, to search an ordered index for those that its key asks for, or to look up an equal key in a hash table. A scan pays for the *reach*, the stored tuples inside the probing tuple's window. The others pay for the candidates of
-their keys among all stored tuples, of which a batch that spans many windows stores far more than any of its tuples can
-reach. A hash table costs least to begin with, so it serves small batches; a large one lies far away in memory.
+reach, to search an ordered index for those that its key asks for, or to look up an equal key in a hash table. A scan
+pays for the *reach*, the stored tuples inside the probing tuple's window. The others pay for the candidates of their
+keys among all stored tuples, of which a batch that spans many windows stores far more than any of its tuples can reach.
+A hash table costs least to begin with, so it serves small batches; a large one lies far away in memory.
 
 PanJoin (section V-A4) advises BI-Sort where batches or results are many, else RaP-Table, or WiB+-Tree where keys drift:
 its BI-Sort merges every batch into one large array, which small batches cannot pay for. Ours merges seldom and keeps
@@ -19,7 +20,7 @@ from typing import Any
 from ..predicate.lower import Lowered
 from . import bi_sort, hash, scan
 from .batch import Batch
-from .costs import NEAR, comparison_cost, costs
+from .costs import comparison_cost, costs
 from .index import IndexKind
 from .key_choice import KeyChooser
 from .registry import INDEXES
@@ -115,7 +116,6 @@ class IndexChooser:
             return IndexChoice(SEARCH, "the predicate has a key; nothing has probed it yet")
         if window > GROWTH * self._stored:
             return IndexChoice(SEARCH, "the window has grown; nothing has probed it since")
-        self.compare_paths(window)
         return IndexChoice(SEARCH if lasting and self._chosen is HASH else self._chosen, self._why_chosen())
 
     def _why_chosen(self) -> str:
@@ -129,14 +129,13 @@ class IndexChooser:
         """Estimate all paths anew, and change to another one if it is cheaper by far."""
         if self._reach is None:
             return
-        known, batch = costs(), max(self._batch, 1.0)
+        known, batch = costs().of_window(window), max(self._batch, 1.0)
         found = {
             SCAN: known.scanned_probe + self._reach * self._comparison + known.scan_step / batch,
             SEARCH: known.insert + known.range_ + known.search_step / batch,
         }
         if self._keys.lowered.hash_slots:
-            far = known.far * window / (window + NEAR)
-            found[HASH] = known.hashed + far + known.hash_step / batch
+            found[HASH] = known.hashed + known.far + known.hash_step / batch
         if PATIENCE * found[SCAN] > min(cost for kind, cost in found.items() if kind is not SCAN):
             # Only where a scan does not win against a search without any candidates, it is worth to look at keys.
             self._keys.choose(window)

@@ -262,8 +262,9 @@ class KeyChooser:
         hits = np.searchsorted(words, ranges.high, side="right") - np.searchsorted(words, ranges.low)
         seen = float(hits.sum()) / probes / max(count, 1) * window
         candidates = seen * self._share_within(space, words, ranges, hits)
-        cost = len(ranges.low) / probes * costs().range_ + seen * costs().passed + candidates * costs().candidate
-        return cost + scanned * costs().irregular, candidates
+        known = costs().of_window(window)
+        cost = len(ranges.low) / probes * known.range_ + seen * known.passed + candidates * known.candidate
+        return cost + scanned * known.irregular, candidates
 
     def equal_candidates(self, window: int) -> float:
         """How many tuples of the window a probing tuple is likely to find by its equalities alone."""

@@ -24,6 +24,8 @@ REACH_SAMPLE = 32
 """Probing tuples whose reach is measured at a review."""
 REVIEW = 1 << 18
 """The choice of a path is reviewed after so many probing tuples at the latest."""
+ENOUGH_SEEN = 1 << 15
+"""Probing tuples since the last review, from which on a new subwindow calls for a comparison of the paths."""
 LOOK = 1 << 10
 """Probing tuples between two looks at whether a review is due."""
 CHANGED = 2.0
@@ -52,7 +54,8 @@ class SideWindow:
         """Whether the path is ours to choose."""
         self._unseen, self._patience = 0, 1
         """Probing tuples since the last review of the choice, and after how many the next one is due."""
-        self._next_look = 1
+        self._unlooked = 0
+        """Probing tuples since the last look at whether a review is due."""
         self._chain = Chain(self._open, LARGEST_SCANNED if self._scanned else LARGEST, self._scanned)
 
     def insert(self, batch: Batch) -> None:
@@ -88,15 +91,16 @@ class SideWindow:
         self._chooser.expect(batch)
         if self._is_open and self._chain.subwindows:
             self._unseen += len(batch)
-            if self._unseen >= self._next_look:
-                self._next_look = self._unseen + LOOK
+            self._unlooked += len(batch)
+            if self._unlooked >= min(self._patience, LOOK):
+                self._unlooked = 0
                 if self._unseen >= min(self._patience, REVIEW) or self._chooser.is_out_of_date(self.count, CHANGED):
                     self._review(batch)
 
     def _review(self, batch: Batch) -> None:
         """See how far probing tuples reach, and whether the path in use is still the best. This happens seldom, but
         soon after the beginning."""
-        self._unseen, self._next_look, self._patience = 0, min(self._patience, LOOK), 2 * self._patience
+        self._unseen, self._patience = 0, 2 * self._patience
         some = batch.take(np.arange(0, len(batch), -(-len(batch) // REACH_SAMPLE)))
         reach = sum(subwindow.reached(some.low, some.high) for subwindow in self._chain.subwindows) / len(some)
         self._chooser.note_reach(reach, self.count)
@@ -183,6 +187,9 @@ class SideWindow:
         return self._chain.first_row
 
     def _open(self, capacity: int, window: int, previous: Index | None, lasting: bool = False) -> Index:
+        if self._is_open and self._unseen >= ENOUGH_SEEN:
+            self._chooser.compare_paths(window)
+            self._unseen = 0
         choice = self._chooser.choose(window, lasting)
         self._choice = choice
         opening = Opening(capacity, self._stored, self._keys, window, previous, self._run_all, self._spare)

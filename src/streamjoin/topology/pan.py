@@ -49,16 +49,16 @@ class PanJoin(SharedWindows):
         if probes < ALONE or probes * self._seconds_per_tuple < WORTH_SHARING or self._crew.workers == 1:
             yield from self._step_alone(batches, chores, probes)
             return
-        for side, batch in batches.items():
-            self._windows[other(side)].expect(batch)
         others = list(chores)
         if len(batches) == 1:
             ((side, batch),) = batches.items()
+            self._windows[other(side)].expect(batch)
             self._windows[other(side)].prepare()
             others.insert(0, lambda: self._insert(side, batch))
         else:
             self._crew.run([lambda s=s, b=b: self._insert(s, b) for s, b in batches.items()])  # type: ignore[misc]
             for side in SIDES:
+                self._windows[side].expect(batches[other(side)])
                 self._windows[side].prepare()
         with self._crew.sharing(others) as shared:
             tasks = [task for side, batch in batches.items() for task in self._tasks(side, batch)]

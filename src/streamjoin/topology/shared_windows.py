@@ -57,6 +57,7 @@ class SharedWindows:
             chore()
         for side, batch in batches.items():
             self._windows[side].insert(batch)
+        for side, batch in batches.items():
             self._windows[other(side)].expect(batch)
 
     def insert(self, side: Side, batch: Batch) -> None:
