@@ -32,7 +32,6 @@ PLACES = {
     "BI_SORT_PIECE": "streamjoin.store.bi_sort.PIECE",
     "ALONE": "streamjoin.topology.pan.ALONE",
     "INTERIM_CANDIDATES": "streamjoin.topology.interim.CANDIDATES",
-    "INTERIM_PROBES": "streamjoin.topology.interim.PROBES",
     "INTERIM_FEW": "streamjoin.topology.interim.FEW",
     "SMALLEST_BLOCK": "streamjoin.topology.driver.SMALLEST_BLOCK",
     "LARGEST_BLOCK": "streamjoin.topology.driver.LARGEST_BLOCK",

@@ -48,7 +48,7 @@ def ready_after(looks: int) -> Callable[..., Callable[[], bool]]:
 @pytest.mark.parametrize("rows", grouped(INTERIM_ROWS, ("case",)))
 def test_numpy_until_there_is_machine_code(rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
     """It never comes, or it comes after a few looks: between two steps, or in the middle of one."""
-    constants.replace(monkeypatch, INTERIM_CANDIDATES=40, INTERIM_PROBES=6, INTERIM_FEW=1)
+    constants.replace(monkeypatch, INTERIM_CANDIDATES=40, INTERIM_FEW=1)
     if not LONG:
         interpreted.install(monkeypatch)
     for seed, row in enumerate(rows):

@@ -140,6 +140,9 @@ def test_a_heartbeat_moves_time_on() -> None:
         assert join.metrics()["left"]["waiting"] == 1
         with pytest.raises(sj.ArgumentError, match="time: 'soon' is no int64"):
             join.heartbeat("right", "soon")
+        for wrong in (1.5, True, None):
+            with pytest.raises(sj.ArgumentError, match=f"time: {wrong} is no int64"):
+                join.heartbeat("right", wrong)
         with pytest.raises(sj.ArgumentError, match="side"):
             join.end("both")  # type: ignore[arg-type]
         join.push_right(right([19]))
@@ -165,3 +168,34 @@ def test_a_silent_side_stops_the_other_at_the_limit() -> None:
         join.heartbeat("right", 50_000)
         join.push_left(rows.slice(39_999))
         assert join.metrics()["left"]["waiting"] == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"window": 200}, {"window": sj.TimeWindow(2000), "time": "t"}, {"window": 200, "time": "t", "order": "sorted"}],
+)
+def test_any_number_of_results_and_of_waiting_rows(arguments: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither stops a join of whole inputs."""
+    monkeypatch.setattr("streamjoin.engine.steps.MAX_BATCH", 10)
+    few, many = table([(500, 1), (999, 1)]), table([(t, 1) for t in range(1000)])
+    wanted = [sj.join(one, many, on=BAND, **arguments).num_rows for one in (few, many)]
+    with smaller(SLICE=100, ENOUGH=20):
+        for one, count in zip((few, many), wanted, strict=True):
+            options = {"left": one.schema, "right": many.schema, "on": BAND, "time": None, **arguments}
+            with opened(**options, max_pending=50) as join:
+                assert sum(piece.num_rows for piece in replay.replay(join, one, many)) == count
+
+
+def test_tables_of_any_type_may_be_out_of_order() -> None:
+    """Types that Arrow cannot take rows of are kept as they are."""
+    views = pa.array(["b", "a", None], pa.string_view())
+    rows = pa.table({"t": [3, 1, 2], "k": [1, 1, 1], "n": [0, 1, 2], "v": views})
+    out = sj.join(rows, rows, on=BAND, window=sj.TimeWindow(5), time="t")
+    assert out.schema.field("v").type == pa.string_view()
+    assert sorted(out["v"].to_pylist(), key=str) == sorted(["a", "b", None] * 3, key=str)
+
+
+def test_one_reader_cannot_be_both_inputs() -> None:
+    reader = slow_reader(table([(1, 1)]), 1, [])
+    with pytest.raises(sj.ArgumentError, match="right: it is the same reader as left"):
+        sj.join_batches(reader, reader, on=BAND, window=5)

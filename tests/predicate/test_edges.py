@@ -193,3 +193,14 @@ def test_the_least_of_many_texts(function: str, monkeypatch: pytest.MonkeyPatch)
     wanted = sum(matches(l, r) for l in lefts for r in rights)
     assert sj.join(left, right, on=on, window=9).num_rows == wanted > 0
     explain(schema, schema, on=on)
+
+
+@pytest.mark.parametrize(
+    ("value", "literal"),
+    [("0.0000000000000000000000000000000006", "0"), ("3000000000.00000000000000000004", "3000000000")],
+)
+def test_an_integer_literal_has_the_digits_it_has(value: str, literal: str) -> None:
+    """Beside a decimal it takes no digits that the decimal needs, so nothing is rounded: as in Spark."""
+    scale = len(value.partition(".")[2])
+    rows = pa.table({"d": pa.array([value]).cast(pa.decimal128(38, scale))})
+    assert sj.join(rows, rows, on=f"l.d > {literal} AND l.d = r.d", window=5).num_rows == 1

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import threading
+import traceback
+from collections import deque
 from collections.abc import Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from numba.core import event
+from numba.core.compiler_lock import global_compiler_lock
 
 from ..arguments import choose
 
@@ -23,7 +25,7 @@ _THREAD = threading.local()
 
 def is_first() -> bool:
     """Whether functions are compiled when they are first called."""
-    return choose("STREAMJOIN_COMPILE", os.environ.get("STREAMJOIN_COMPILE", MODES[0]), MODES) == "first"
+    return choose("STREAMJOIN_COMPILE", os.environ.get("STREAMJOIN_COMPILE") or MODES[0], MODES) == "first"
 
 
 def is_rehearsing() -> bool:
@@ -47,53 +49,82 @@ class Rehearsals:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._done: dict[Hashable, threading.Event] = {}
-        self._pool: ThreadPoolExecutor | None = None
+        self._waiting: deque[tuple[threading.Event, Callable[[], None]]] = deque()
+        self._thread: threading.Thread | None = None
 
     def begin(self, key: Hashable, rehearsal: Callable[[], None]) -> Callable[[], bool]:
         """Run a rehearsal unless one of this key has been run. Returns what says whether it is over."""
         with self._lock:
             if key not in self._done:
                 self._done[key] = threading.Event()
-                if self._pool is None:
-                    self._pool = ThreadPoolExecutor(1, "streamjoin-compile")
-                    event.register("numba:compile", _Leave())  # type: ignore[no-untyped-call]
-                self._pool.submit(self._run, self._done[key], rehearsal)
+                self._waiting.append((self._done[key], rehearsal))
+                if self._thread is None:
+                    self._start()
             return self._done[key].is_set
+
+    def _start(self) -> None:
+        """A thread that the end of the process waits for; it then stops at the next function (see `_Leave`)."""
+        self._thread = threading.Thread(target=self._work, name="streamjoin-compile")
+        try:
+            self._thread.start()
+        except RuntimeError:  # the process is ending: functions are compiled when they are called
+            self._thread = None
+            while self._waiting:
+                self._waiting.popleft()[0].set()
 
     def wait(self) -> None:
         """Return when all rehearsals are over."""
         for done in list(self._done.values()):
             done.wait()
 
-    @staticmethod
-    def _run(done: threading.Event, rehearsal: Callable[[], None]) -> None:
+    def forget(self) -> None:
+        """A forked process has none of its parent's threads."""
+        self.__dict__.update(Rehearsals().__dict__)
+
+    def _work(self) -> None:
         _THREAD.rehearses = True
-        try:
-            if threading.main_thread().is_alive():
-                rehearsal()
-        except Exception:
-            pass  # whatever is wrong shows when the join itself gets there
-        finally:
-            done.set()
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._thread = None
+                    return
+                done, rehearsal = self._waiting.popleft()
+            try:
+                if _is_running():
+                    rehearsal()
+            except Exception:
+                if os.environ.get("STREAMJOIN_DEBUG"):
+                    traceback.print_exc()
+                # Otherwise nothing is said: whatever is wrong shows when the join itself gets there.
+            finally:
+                done.set()
 
 
 class _Leave(event.Listener):
     """Ends a rehearsal at the next function if the process is about to end."""
 
     def on_start(self, event: Any) -> None:
-        if is_rehearsing() and not threading.main_thread().is_alive():
+        if is_rehearsing() and not _is_running():
             raise RuntimeError("the process ends")
 
     def on_end(self, event: Any) -> None:
         """Nothing to do."""
 
 
+def _is_running() -> bool:
+    return threading.main_thread().is_alive()
+
+
+def _after_fork() -> None:
+    global_compiler_lock.release()  # type: ignore[no-untyped-call]
+    REHEARSALS.forget()
+
+
 REHEARSALS = Rehearsals()
-
-
-def _forget() -> None:
-    """A forked process has none of its parent's threads."""
-    REHEARSALS.__init__()  # type: ignore[misc]
-
-
-os.register_at_fork(after_in_child=_forget)
+event.register("numba:compile", _Leave())  # type: ignore[no-untyped-call]
+# A fork waits for the function that is being compiled: the child could never get the compiler's lock.
+os.register_at_fork(
+    before=global_compiler_lock.acquire,
+    after_in_parent=global_compiler_lock.release,
+    after_in_child=_after_fork,
+)

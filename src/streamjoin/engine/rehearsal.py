@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..arrays import INT64_MAX
 from ..compile.background import REHEARSALS, is_first, is_rehearsing
 from ..predicate.lower import Lowered
 from ..side import SIDES, Side
@@ -23,11 +24,16 @@ from .steps import Steps
 
 ROUNDS = (1500, 1100, 2100, 1500, 3, 2500)
 """Rows of each made-up batch. Together they fill subwindows, seal them and merge their runs."""
+WINDOW = 200
+"""Ticks or rows: so that few rows meet, whatever the predicate and the user's windows are."""
 UNSORTED = 3
 """The round whose rows are out of order, some of them late."""
 
 OVERLAP = 5
 """Ticks by which a batch goes back behind the one before."""
+
+_LARGEST_TIME = {"int8": 100, "uint8": 200, "int16": 30_000, "uint16": 60_000}
+"""Made-up times stay below these, where the time column is narrow."""
 
 Schemas = Mapping[Side, pa.Schema]
 
@@ -56,8 +62,9 @@ def rehearse(options: Options, lowered: Lowered, schemas: Schemas) -> None:
     paths = [options.index]
     if options.index == "auto":
         paths = [SCAN.name, SEARCH.name, *[HASH.name] * bool(lowered.hash_slots), "auto"]
+    windows: Any = {side: type(window)(WINDOW) for side, window in options.windows.items()}
     for path in paths:
-        steps = Steps(replace(options, index=path), lowered, schemas)
+        steps = Steps(replace(options, index=path, windows=windows), lowered, schemas)
         try:
             _run(steps, Intake(lowered, schemas, options.time), options, schemas)
         finally:
@@ -75,12 +82,13 @@ def _run(steps: Steps, intake: Intake, options: Options, schemas: Schemas) -> No
             rows = made_up(schemas[side], count, np.random.default_rng(number), number % 2 == 1)
             if options.time is not None:
                 field = schemas[side].field(options.time.of(side))
-                column = pa.array(times).cast(_whole(field.type)).cast(field.type)
+                column = pa.array(times % _LARGEST_TIME.get(str(field.type), INT64_MAX)).cast(_whole(field.type))
+                column = column.cast(field.type)
                 rows = rows.set_column(rows.column_names.index(field.name), field, column)
             ticks, slots = intake.times(side, rows, ""), intake.slots(side, rows, "")
             if ticks is not None and number == UNSORTED:
                 some = np.ones(count, np.bool_)
-                rows, ticks, slots = rows.take(pa.array(np.arange(count))), ticks[some], slots.where(some)
+                ticks, slots = ticks[some], slots.where(some)
             steps.take(side, rows, ticks, slots, time.perf_counter())
         steps.advance()
         steps.gathered(1 if options.how in ("semi", "anti") else 2)
@@ -97,28 +105,29 @@ def made_up(schema: pa.Schema, count: int, rng: np.random.Generator, with_nulls:
     missing = np.arange(count) % 11 == 5
     columns = []
     for field in schema:
-        column = _column(field.type, rng.integers(0, 100, count))
-        if with_nulls and field.nullable and not pa.types.is_nested(field.type):
-            column = pa.compute.if_else(pa.array(missing), pa.scalar(None, field.type), column)
+        numbers = rng.integers(0, 100, count)
+        try:
+            column = _column(field.type, numbers, missing if with_nulls and field.nullable else None)
+        except (pa.ArrowException, TypeError, ValueError):
+            column = pa.nulls(count, field.type)
         columns.append(column)
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _column(type_: pa.DataType, numbers: Any) -> pa.Array:
+def _column(type_: pa.DataType, numbers: Any, missing: Any) -> pa.Array:
     t = pa.types
     if t.is_boolean(type_):
-        return pa.array(numbers % 2 == 0)
-    if t.is_string(type_) or t.is_large_string(type_) or t.is_binary(type_) or t.is_large_binary(type_):
-        return pa.array([f"t{n}" if n % 3 else f"a text of {n}" for n in numbers]).cast(type_)
-    if t.is_decimal(type_):
-        return pa.array(numbers % 10).cast(pa.decimal128(1, 0)).cast(type_)
+        return pa.array(numbers % 2 == 0, mask=missing)
     if t.is_dictionary(type_):
-        return _column(type_.value_type, numbers).cast(type_)
+        return _column(type_.value_type, numbers, missing).dictionary_encode().cast(type_)
+    if t.is_decimal(type_):
+        return pa.array(numbers % 10, mask=missing).cast(pa.decimal128(19, 0)).cast(type_)
     if t.is_integer(type_) or t.is_floating(type_):
-        return pa.array(numbers).cast(type_)
+        return pa.array(numbers, mask=missing).cast(type_)
     if t.is_temporal(type_):
-        return pa.array(numbers).cast(_whole(type_)).cast(type_)
-    return pa.nulls(len(numbers), type_)
+        return pa.array(numbers, mask=missing).cast(_whole(type_)).cast(type_)
+    texts = np.array([f"t{n}" if n % 3 else f"a text of {n}" for n in numbers], object)
+    return pa.array(texts, pa.string(), mask=missing).cast(type_)
 
 
 def _whole(type_: pa.DataType) -> pa.DataType:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..arrow.tables import as_schema, as_table, contiguous
+from ..arrow.tables import as_schema, as_table, contiguous, restored, takeable
 from ..arrow.times import TimeColumns, read_time
 from ..compile.generic import extremes, is_ascending
-from ..errors import DataError
+from ..errors import ArgumentError, DataError
 from ..predicate import Predicate
 from ..side import SIDES, Side
 from .options import Algorithm, How, IndexName, Order
@@ -74,6 +74,8 @@ def join_batches(
     needed, so more than memory can be joined. Its rows must be in time order, up to `lateness`; a row further back
     raises DataError. Tables may be in any order.
     """
+    if left is right and isinstance(left, pa.RecordBatchReader):
+        raise ArgumentError("right: it is the same reader as left, and a reader can be read once; open another one")
     running = WindowJoin(
         as_schema(left, "left"), as_schema(right, "right"), on=on, window=window, time=time, lateness=lateness, how=how,
         algorithm=algorithm, index=index, workers=workers, order=order, aliases=aliases,
@@ -102,7 +104,7 @@ def replay(running: WindowJoin, left: Any, right: Any) -> Iterator[pa.Table]:
         for side in SIDES:
             for rows in _pieces(_tables(inputs[side], side)):
                 yield from _push(running, side, rows)
-        yield running.finish()
+        yield from _rest(running)
         return
     in_order = options.order == "sorted"
     sources = {side: _slices(inputs[side], side, options.time, options.lateness, in_order) for side in SIDES}
@@ -113,7 +115,7 @@ def replay(running: WindowJoin, left: Any, right: Any) -> Iterator[pa.Table]:
         side = min(waiting, key=lambda s: waiting[s].reached)
         yield from _push(running, side, waiting.pop(side).rows)
         _fetch(running, side, sources[side], waiting)
-    yield running.finish()
+    yield from _rest(running)
 
 
 def _fetch(running: WindowJoin, side: Side, source: Iterator[_Slice], waiting: dict[Side, _Slice]) -> None:
@@ -126,9 +128,18 @@ def _fetch(running: WindowJoin, side: Side, source: Iterator[_Slice], waiting: d
 
 
 def _push(running: WindowJoin, side: Side, rows: pa.Table) -> Iterator[pa.Table]:
-    running.push(side, rows, where=side)
+    while running.is_full:
+        yield running.poll()
+    running.feed(side, rows)
     if running.pending >= ENOUGH:
         yield running.poll()
+
+
+def _rest(running: WindowJoin) -> Iterator[pa.Table]:
+    """What is left once both inputs have been read, not more at a time than usual."""
+    while running.is_full:
+        yield running.poll()
+    yield running.finish()
 
 
 def _slices(data: Any, side: Side, time: TimeColumns, lateness: int, in_order: bool) -> Iterator[_Slice]:
@@ -148,10 +159,10 @@ def _slices(data: Any, side: Side, time: TimeColumns, lateness: int, in_order: b
         elif in_order:
             yield _Slice(table, extremes(times)[1])
         else:
-            order = np.argsort(times, kind="stable")
+            order, plain = np.argsort(times, kind="stable"), takeable(table)
             for start in range(0, len(order), SLICE):
                 places = order[start : start + SLICE]
-                yield _Slice(table.take(pa.array(places)), int(times[places[-1]]))
+                yield _Slice(restored(plain.take(pa.array(places)), table.schema), int(times[places[-1]]))
         return
     reached = None
     for rows in _pieces(_tables(data, side)):

@@ -27,6 +27,7 @@ from ..errors import ArgumentError, BackPressure, DataError, StateError
 from ..predicate import Predicate, not_too_deep, plan_for
 from ..predicate.lower import lower
 from ..side import SIDES, Side
+from ..store.costs import costs
 from ..window import Duration, TimeWindow, Window
 from .intake import Intake
 from .options import MAX_BATCH, MAX_PENDING, MAX_WAIT, Algorithm, How, IndexName, Late, Order, check_options
@@ -121,6 +122,7 @@ class WindowJoin:
         """What `metrics` says once the join is closed."""
         self._lock = threading.RLock()
         cache_directory()
+        costs()
 
     @property
     def schema(self) -> pa.Schema:
@@ -135,12 +137,32 @@ class WindowJoin:
         """Take a batch of the right stream: anything with the Arrow PyCapsule interface."""
         self.push("right", batch)
 
-    def push(self, side: Side, batch: Any, *, where: str = "") -> None:
-        """The same for the side that is named. `where` begins the message of an error instead of "push_left"."""
+    def push(self, side: Side, batch: Any) -> None:
+        """The same for the side that is named."""
         began = clock.perf_counter()
         choose("side", side, SIDES)
         with self._lock:
-            self._push(side, batch, where or f"push_{side}", began)
+            steps = self._usable(f"push_{side}", "open")
+            waiting = steps.waits_for_the_other(side)
+            if waiting:
+                raise BackPressure(
+                    f"push_{side}: {waiting} rows of this stream wait for the other one to come as far; the batch was "
+                    "not taken: push rows of the other stream, or say how far it has come with heartbeat() or end(), "
+                    "and push the batch again"
+                )
+            self._push(side, batch, f"push_{side}", began)
+
+    def feed(self, side: Side, batch: Any) -> None:
+        """Push a batch for a caller who reads both streams and so cannot keep them together better: any number of rows
+        may wait for the other stream. The messages of errors begin with the side."""
+        with self._lock:
+            self._push(side, batch, side, clock.perf_counter())
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many results wait that a push would be refused until some are polled."""
+        with self._lock:
+            return self._steps is not None and self._steps.is_full()
 
     def heartbeat(self, side: Side, time: Any) -> None:
         """Say that a stream has come to this time, as if a row with it had been pushed: rows that wait for the stream
@@ -152,6 +174,8 @@ class WindowJoin:
         name = self.options.time.of(side)
         type_ = self._schemas[side].field(name).type
         try:
+            if pa.types.is_integer(type_) and (isinstance(time, bool) or not hasattr(time, "__index__")):
+                raise TypeError
             column = pa.array([time], type_)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             raise ArgumentError(f"time: {time!r} is no {type_}, as the time column {name!r} has it") from None
@@ -263,13 +287,6 @@ class WindowJoin:
             raise BackPressure(
                 f"{argument}: {len(steps.results)} results wait to be polled, and max_pending stops the join at "
                 f"{self.options.max_pending}; the batch was not taken: poll() and push it again until it is"
-            )
-        waiting = steps.waits_for_the_other(side)
-        if waiting:
-            raise BackPressure(
-                f"{argument}: {waiting} rows of this stream wait for the other one to come as far; the batch was not "
-                "taken: push rows of the other stream, or say how far it has come with heartbeat() or end(), and push "
-                "the batch again"
             )
         table = as_table(batch, argument)
         if not (self._may_be_null[side] and table.schema.equals(self._schemas[side])):

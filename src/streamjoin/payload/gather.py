@@ -176,7 +176,7 @@ def gather_records(
                     stream_line(target + line, out + line)
     if streamed:
         fence()
-    return found
+    return found | (np.int64(memory[0]) & 0)  # so that the memory aside is kept until here: only its address was used
 
 
 @compiled

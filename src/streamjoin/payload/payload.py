@@ -70,6 +70,9 @@ class Payload:
         """Forget rows below this number, as far as they lie in whole segments (and, of other types, batches)."""
         self.settle()
         if self._unsettled:
+            while len(self._unsettled) > 1 and self._unsettled[1][0] <= floor:
+                self._unsettled.pop(0)
+            self.first = max(self.first, self._unsettled[0][0])
             return
         self.first = max(self.first, self.end if floor >= self.end else floor >> SEGMENT_BITS << SEGMENT_BITS)
         self._records.release(self.first >> SEGMENT_BITS)

@@ -93,7 +93,10 @@ def typed_call(op: str, args: tuple[Expr, ...]) -> Expr:
 def comparable(op: str, a: Expr, b: Expr) -> tuple[Expr, Expr]:
     """The two operands of a comparison, coerced until they are of one kind."""
     a, b = _read_literal(a, b.type), _read_literal(b, a.type)
-    type_ = common_type(a.type, b.type)
+    types = a.type, b.type
+    if any(t.kind == "decimal" for t in types) and all(t.kind == "decimal" or t.is_integer for t in types):
+        types = _digits(a), _digits(b)
+    type_ = common_type(*types)
     if type_ is None:
         wanted = "compare values of one kind, or use CAST"
         if "string" in (a.type.kind, b.type.kind):

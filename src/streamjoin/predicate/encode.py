@@ -123,7 +123,8 @@ def ordered_bits(values: Array, width: int, rounded: int = 0) -> tuple[Array, Ma
 
 
 def _ordered_bits_in_numpy(values: Array, floats: Array, bits: Array, largest: int, rounded: int, exact: Mask) -> None:
-    floats[:] = values
+    with np.errstate(all="ignore"):
+        floats[:] = values
     floats[np.isnan(floats)] = np.nan
     floats[floats == 0] = 0.0
     exact[:] = (floats == values) | np.isnan(values)

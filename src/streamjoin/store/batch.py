@@ -129,6 +129,11 @@ class Probing:
             self._known[key] = compute()
         return self._known[key]
 
+    @property
+    def share_of_batch(self) -> int:
+        """How many tuples this share has, if tuples are what is shared."""
+        return len(self.batch) // self._shares
+
     def share(self, count: int) -> slice:
         """Which of `count` things this share has to do, where the shares divide them."""
         return slice(count * self._share // self._shares, count * (self._share + 1) // self._shares)

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
 import numpy as np
 
 from ..compile.cache import cache_directory, compiled
@@ -71,7 +75,9 @@ SEARCHES = ("insert", "range_", "passed", "candidate", "hashed", "chained", "far
 """The figures that follow each of the two measurements."""
 REFERENCE = {"vectors": 0.030, "searches": 37.0}
 """What `measure` finds on the machine that the figures come from, in nanoseconds."""
-FILE = "costs.json"
+FILE = f"costs-{re.sub('[^A-Za-z0-9]+', '-', llvm.get_host_cpu_name())}.json"
+"""A cache directory may serve several machines."""
+MOST_DIFFERENT = 8.0
 HALF_CACHED = 200_000
 """Tuples. A window of as many is half in the cache."""
 CACHED = {"insert": 0.5, "range_": 0.5, "candidate": 0.2}
@@ -94,10 +100,11 @@ def calibrate() -> None:
     """Measure this machine, unless that has been done."""
     if _kept() is None:
         found = measure()
-        temporary = _path().with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps(found))
-        os.replace(temporary, _path())
-        costs.cache_clear()
+        with suppress(OSError):
+            temporary = _path().with_suffix(f".{os.getpid()}")
+            temporary.write_text(json.dumps(found))
+            os.replace(temporary, _path())
+            costs.cache_clear()
 
 
 def measure() -> dict[str, float]:
@@ -148,9 +155,16 @@ def _path() -> Path:
 def _kept() -> dict[str, float] | None:
     try:
         found = json.loads(_path().read_text())
-        return {name: float(found[name]) for name in REFERENCE}
+        return {name: _clamped(float(found[name]), name) for name in REFERENCE}
     except (OSError, ValueError, KeyError, TypeError, ArgumentError):
         return None
+
+
+def _clamped(value: float, name: str) -> float:
+    """No machine differs by more; a measurement that does was disturbed."""
+    if not isfinite(value):
+        raise ValueError(value)
+    return min(max(value, REFERENCE[name] / MOST_DIFFERENT), REFERENCE[name] * MOST_DIFFERENT)
 
 
 def _scaled(found: dict[str, float] | None) -> Costs:
@@ -167,7 +181,7 @@ def _overridden(known: Costs, text: str) -> Costs:
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
         try:
-            if name.strip() not in names or float(value) < 0:
+            if name.strip() not in names or not 0 <= float(value) < inf:
                 raise ValueError
             known = replace(known, **{name.strip(): float(value)})
         except ValueError:

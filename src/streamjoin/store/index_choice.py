@@ -27,6 +27,8 @@ from .registry import INDEXES
 
 PATIENCE = 1.2
 """By what factor another path must be cheaper than the one in use."""
+ALWAYS_COMPARED = 1024
+"""Comparisons of a probing tuple that say nothing: it may scan a tail, and looks at partitions as a whole."""
 GROWTH = 4
 """By what factor a window may grow before what is known of its reach is out of date. An index that can be searched can
 also be scanned, so it is opened where nothing is known."""
@@ -75,6 +77,7 @@ class IndexChooser:
         self._reach: float | None = None
         self._stored, self._batch_then = 0, 0.0
         self._chosen: IndexKind = SEARCH
+        self._equal_candidates = 0.0
         self.switches = 0
         self.estimates: dict[str, float] = {}
         """What a probing tuple would cost on each path, in nanoseconds."""
@@ -99,6 +102,11 @@ class IndexChooser:
         """Whether batches or stored tuples have become more or fewer by a factor since the reach was noted."""
         pairs = (stored, self._stored), (self._batch, self._batch_then)
         return any(now > factor * then or factor * now < then for now, then in pairs)
+
+    @property
+    def expected_comparisons(self) -> float:
+        """How many comparisons a search was expected to need for a probing tuple, at most."""
+        return ALWAYS_COMPARED + (self._keys.candidates or 0.0) + self._equal_candidates
 
     @property
     def searches(self) -> bool:
@@ -141,7 +149,8 @@ class IndexChooser:
             self._keys.choose(window)
             found[SEARCH] += self._keys.cost - known.range_
             if HASH in found:
-                found[HASH] += known.chained * self._keys.equal_candidates(window)
+                self._equal_candidates = self._keys.equal_candidates(window)
+                found[HASH] += known.chained * self._equal_candidates
         self.estimates = {kind.name: cost for kind, cost in found.items()}
         best = min(found, key=found.__getitem__)
         if best is not self._chosen and found[self._chosen] > PATIENCE * found[best]:

@@ -26,6 +26,8 @@ from .keyspace import HASH_BITS, KEY_BITS, REST_BITS, KeySpace
 from .ranges import Ranges
 
 STORED_SAMPLE, PROBING_SAMPLE = 1024, 256
+KEPT = 32
+"""A batch of more times as many tuples as a sample has is not kept for a sample, but some of its tuples are."""
 MOST_CELL_BITS = 20
 PATIENCE = 1.3
 """By what factor a key space may become worse before others are tried, and by what factor these must be better."""
@@ -80,8 +82,8 @@ class KeyChooser:
         if not len(batch):
             return
         recent = self._recent[role]
-        recent.append(batch)
-        held = self._held[role] + len(batch)
+        recent.append(batch if len(batch) <= KEPT * wanted else _some(batch, wanted))
+        held = self._held[role] + len(recent[-1])
         while held - (oldest := len(recent[0])) >= wanted:
             recent.popleft()
             held -= oldest

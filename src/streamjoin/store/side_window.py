@@ -54,6 +54,8 @@ class SideWindow:
         """Whether the path is ours to choose."""
         self._unseen, self._patience = 0, 1
         """Probing tuples since the last review of the choice, and after how many the next one is due."""
+        self._compared = self._probed = 0
+        """Comparisons of searches, and the tuples that probed, since the last look."""
         self._unlooked = 0
         """Probing tuples since the last look at whether a review is due."""
         self._chain = Chain(self._open, LARGEST_SCANNED if self._scanned else LARGEST, self._scanned)
@@ -94,13 +96,20 @@ class SideWindow:
             self._unlooked += len(batch)
             if self._unlooked >= min(self._patience, LOOK):
                 self._unlooked = 0
-                if self._unseen >= min(self._patience, REVIEW) or self._chooser.is_out_of_date(self.count, CHANGED):
+                out_of_date = self._chooser.is_out_of_date(self.count, CHANGED) or self._is_surprised()
+                if out_of_date or self._unseen >= min(self._patience, REVIEW):
                     self._review(batch)
+
+    def _is_surprised(self) -> bool:
+        """Whether searches have had far more comparisons than the estimate was made for."""
+        compared, self._compared = self._compared, 0
+        probed, self._probed = self._probed, 0
+        return probed > 0 and compared / probed > CHANGED * self._chooser.expected_comparisons
 
     def _review(self, batch: Batch) -> None:
         """See how far probing tuples reach, and whether the path in use is still the best. This happens seldom, but
         soon after the beginning."""
-        self._unseen, self._patience = 0, 2 * self._patience
+        self._unseen, self._patience = 0, min(2 * self._patience, REVIEW)
         some = batch.take(np.arange(0, len(batch), -(-len(batch) // REACH_SAMPLE)))
         reach = sum(subwindow.reached(some.low, some.high) for subwindow in self._chain.subwindows) / len(some)
         self._chooser.note_reach(reach, self.count)
@@ -142,7 +151,17 @@ class SideWindow:
         own = probing.within(part, parts)
         if self._scanned and parts == 1:
             return chain.from_iterable(subwindow.probe(own, sink) for subwindow in self._chain.subwindows)
-        return self._search(probing, own, sink, part, parts)
+        return self._counted(self._search(probing, own, sink, part, parts), probing)
+
+    def _counted(self, found: Iterator[int], probing: Probing) -> Iterator[int]:
+        """The same, while comparisons are counted for the review. Threads may lose a count."""
+        if self._is_open and self._chooser.searches:
+            self._probed += probing.share_of_batch
+            for compared in found:
+                self._compared += compared
+                yield compared
+        else:
+            yield from found
 
     def _search(self, probing: Probing, own: Probing, sink: PairSink, part: int, parts: int) -> Iterator[int]:
         whole = 0

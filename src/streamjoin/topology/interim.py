@@ -22,8 +22,6 @@ from .shared_windows import SharedWindows
 
 CANDIDATES = 1 << 18
 """Pairs that are tested at once."""
-PROBES = 1 << 11
-"""Probing tuples between two looks at whether machine code is there."""
 FEW = 64
 """Candidates by time for each probing tuple, up to which nothing is sorted by key."""
 
@@ -73,21 +71,24 @@ class Interim:
         for side, batch in batches.items():
             self._held[side].add(batch)
         for side, batch in batches.items():
-            for start in range(0, len(batch), PROBES):
-                successor = self._takes_over()
-                if successor is not None:
-                    yield from successor.probe(side, batch.slice(start, len(batch)))
-                    break
-                yield from self._compare(side, batch.slice(start, start + PROBES))
+            yield from self._compare(side, batch)
 
     def _compare(self, side: Side, batch: Batch) -> Iterator[Pairs]:
+        """Find the pairs of tuples that are stored already, or let the successor find what is left of them."""
         stored = self._held[other(side)]
-        if not stored.count:
+        if not stored.count and self._successor is None:
+            return
+        if self._successor is not None:
+            yield from self._successor.probe(side, batch)
             return
         everything, first, last, order = stored.candidates(batch)
         ends = np.cumsum(last - first)
         begin = 0
         while begin < len(batch):
+            successor = self._takes_over()
+            if successor is not None:
+                yield from successor.probe(side, batch.slice(begin, len(batch)))
+                return
             before = int(ends[begin - 1]) if begin else 0
             stop = max(int(np.searchsorted(ends, before + CANDIDATES, side="right")), begin + 1)
             counts = last[begin:stop] - first[begin:stop]
@@ -173,8 +174,14 @@ class _Held:
             self.count += len(batch)
 
     def expire(self, floor: int) -> None:
-        self._batches = [batch for batch in self._batches if int(batch.coordinate.max()) >= floor]
-        self.count = sum(map(len, self._batches))
+        """Let go of batches below the floor, and of tuples below it where they are half of a batch."""
+        kept = []
+        for batch in self._batches:
+            alive = batch.coordinate >= floor
+            count = int(np.count_nonzero(alive))
+            if count:
+                kept.append(batch if 2 * count > len(batch) else batch.take(np.flatnonzero(alive)))
+        self._batches, self.count = kept, sum(map(len, kept))
 
     def give_up(self) -> list[Batch]:
         batches, self._batches, self.count = self._batches, [], 0

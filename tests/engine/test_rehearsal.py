@@ -1,0 +1,51 @@
+"""A rehearsal runs for every schema, and stays small whatever the predicate and the windows are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streamjoin as sj
+from streamjoin.engine import rehearsal
+from streamjoin.engine.rehearsal import made_up, rehearse
+from streamjoin.predicate.lower import lower
+
+from .. import interpreted
+
+TYPES: list[pa.DataType] = [
+    pa.int8(), pa.uint64(), pa.float16(), pa.float64(), pa.bool_(), pa.decimal128(3, 1), pa.decimal128(38, 10),
+    pa.decimal256(60, 2), pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.date32(), pa.date64(),
+    pa.timestamp("us"), pa.timestamp("ns", "UTC"), pa.time32("s"), pa.duration("ms"),
+    pa.dictionary(pa.int32(), pa.string()), pa.dictionary(pa.int8(), pa.int64()), pa.list_(pa.int32()),
+    pa.struct({"a": pa.int32()}), pa.month_day_nano_interval(), pa.binary(5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+def test_rows_of_any_type_can_be_made_up(nullable: bool) -> None:
+    for type_ in TYPES:
+        schema = pa.schema([pa.field("a", type_, nullable=nullable or pa.types.is_nested(type_))])
+        for with_nulls in (False, True):
+            rows = made_up(schema, 40, np.random.default_rng(1), with_nulls)
+            assert rows.schema == schema
+            assert rows.num_rows == 40
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"on": "l.k = r.k", "window": 10},
+        {"on": "l.k <> r.k", "window": sj.TimeWindow(10**15), "time": "t", "how": "left", "order": "sorted"},
+        {"on": "l.d * r.d > 5", "window": (10**9, sj.TimeWindow(10**15)), "time": "t", "how": "anti"},
+    ],
+)
+def test_a_rehearsal_works_and_is_small(arguments: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    interpreted.install(monkeypatch)
+    monkeypatch.setattr(rehearsal, "ROUNDS", (150, 110, 210, 150, 3, 250))
+    monkeypatch.setattr(rehearsal, "calibrate", lambda: None)
+    schema = pa.schema([("t", pa.int16()), ("k", pa.int32()), ("d", pa.decimal128(12, 2)), ("s", pa.string_view())])
+    with sj.WindowJoin(schema, schema, **arguments) as join:
+        rehearse(join.options, lower(join.plan), {"left": schema, "right": schema})
