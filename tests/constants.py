@@ -31,6 +31,8 @@ PLACES = {
     "SPARE_BUFFERS": "streamjoin.store.batch.PairSink._spare",
     "BI_SORT_PIECE": "streamjoin.store.bi_sort.PIECE",
     "ALONE": "streamjoin.topology.pan.ALONE",
+    "WORTH_SHARING": "streamjoin.topology.pan.WORTH_SHARING",
+    "SMALL_SCANNED": "streamjoin.store.side_window.SMALL",
     "INTERIM_CANDIDATES": "streamjoin.topology.interim.CANDIDATES",
     "INTERIM_FEW": "streamjoin.topology.interim.FEW",
     "SMALLEST_BLOCK": "streamjoin.topology.driver.SMALLEST_BLOCK",

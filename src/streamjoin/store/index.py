@@ -67,6 +67,9 @@ class Index(Protocol):
     def release(self) -> None:
         """All tuples have expired."""
 
+    def as_batch(self) -> Batch:
+        """All tuples, to be stored elsewhere."""
+
     # -- probes ----------------------------------------------------------------------------------------------------
 
     def reached(self, low: Integers, high: Integers) -> int:

@@ -16,10 +16,12 @@ from . import batch as batches
 from .batch import Batch, PairSink, Probing
 from .chain import LARGEST, LARGEST_SCANNED, Chain
 from .index import Index, Opening
-from .index_choice import IndexChoice, IndexChooser
+from .index_choice import SCAN, SEARCH, IndexChoice, IndexChooser
 from .key_choice import KeyChooser
 from .subwindow import StoredSide
 
+SMALL = 1 << 10
+"""Tuples of a subwindow that can as well be scanned."""
 REACH_SAMPLE = 32
 """Probing tuples whose reach is measured at a review."""
 REVIEW = 1 << 18
@@ -124,8 +126,23 @@ class SideWindow:
 
     def prepare(self) -> None:
         """Index what was inserted, where a search is the better path."""
+        if self._is_open and self._chooser.searches:
+            self._index_scanned()
         if not self._scanned and (not self._is_open or self._chooser.searches):
             self._chain.prepare()
+
+    def _index_scanned(self) -> None:
+        """Give an ordered index to subwindows that were opened to be scanned, unless they are small."""
+        subwindows = self._chain.subwindows
+        for place, scanned in enumerate(subwindows):
+            if scanned.name == SCAN.name and scanned.tuples > SMALL:
+                before = subwindows[place - 1] if place else None
+                opening = self._opening(scanned.tuples + scanned.room, self.count, before)
+                subwindows[place] = SEARCH.open(opening)
+                subwindows[place].insert(scanned.as_batch())
+                if place < len(subwindows) - 1:
+                    subwindows[place].prepare()
+                    subwindows[place].seal()
 
     def shares(self, batch: Batch, workers: int, parts: int = 1) -> list[Probing]:
         """The work of probing with a batch, cut into parts that several workers share.
@@ -211,8 +228,10 @@ class SideWindow:
             self._unseen = 0
         choice = self._chooser.choose(window, lasting)
         self._choice = choice
-        opening = Opening(capacity, self._stored, self._keys, window, previous, self._run_all, self._spare)
-        return choice.kind.open(opening)
+        return choice.kind.open(self._opening(capacity, window, previous))
+
+    def _opening(self, capacity: int, window: int, previous: Index | None) -> Opening:
+        return Opening(capacity, self._stored, self._keys, window, previous, self._run_all, self._spare)
 
     def figures(self) -> dict[str, Any]:
         """What holds the window, on which keys, and why."""

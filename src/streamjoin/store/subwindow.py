@@ -180,6 +180,14 @@ class Subwindow:
     def figures(self) -> dict[str, Any]:
         return {}
 
+    def as_batch(self) -> Batch:
+        """All tuples as they are stored; nobody is said to be in their windows."""
+        slots: list[Any] = [None] * len(self.stored.lowered.slots[self.stored.side])
+        for number, slot in self.slots.items():
+            slots[number] = np.ascontiguousarray(slot[: self.count])
+        coordinate = self.coordinate.slice(0, self.count)
+        return Batch(self.row.slice(0, self.count), coordinate, coordinate, coordinate, slots)
+
     def reached(self, low: Integers, high: Integers) -> int:
         first, last = self.reach.places(self.coordinate, 0, self.count, low, high)
         return int((last - first).sum())
