@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from .long import LONG
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-settings.register_profile("default", deadline=None, print_blob=True, suppress_health_check=_QUIET)
+settings.register_profile("default", deadline=None, max_examples=60, print_blob=True, suppress_health_check=_QUIET)
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.register_profile("torture", settings.get_profile("default"), max_examples=2000)
 settings.load_profile("torture" if LONG else "ci" if os.environ.get("CI") else "default")

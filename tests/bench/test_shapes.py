@@ -18,6 +18,8 @@ from streamjoin.cli import main
 from streamjoin.errors import ArgumentError
 from streamjoin.reporting.measure import Rates
 
+from ..long import LONG
+
 pytestmark = pytest.mark.bench
 
 SIZES = Sizes(seed=3, rows=4 * 4_096, scale=0.002, data=Path("nowhere"))
@@ -48,21 +50,26 @@ def agree(found: dict[str, dict[int, int]]) -> None:
         assert {n: theirs[n] for n in shared} == {n: first[n] for n in shared}, contestant
 
 
-@pytest.mark.parametrize(
-    "name", ["equality-50-4K", "composite-1K-4K", "square-1K-64", "ratio-1K-64", "time-band-50-4K"]
-)
+GRID = ["equality-50-4K", "time-band-50-4K"]
+BESIDE = ["text", "decimals", "anti"]
+REAL = ["ticks"]
+if LONG:  # each of these takes a few seconds, mostly to compile
+    GRID += ["composite-1K-4K", "square-1K-64", "ratio-1K-64"]
+    BESIDE += ["heavy-hitter", "disorder", "drift", "bursts", "many-results", "left"]
+    REAL += ["ticks-self", "ticks-ratio", "ticks-anti"]
+
+
+@pytest.mark.parametrize("name", GRID)
 def test_all_contestants_find_the_same_in_the_grid(name: str) -> None:
     agree(counts(name, ("scan", "bi-sort")))
 
 
-@pytest.mark.parametrize(
-    "name", ["heavy-hitter", "text", "disorder", "drift", "bursts", "many-results", "decimals", "left", "anti"]
-)
+@pytest.mark.parametrize("name", BESIDE)
 def test_all_contestants_find_the_same_beside_the_grid(name: str) -> None:
     agree(counts(name, ("bi-sort",)))
 
 
-@pytest.mark.parametrize("name", ["ticks", "ticks-self", "ticks-ratio", "ticks-anti"])
+@pytest.mark.parametrize("name", REAL)
 def test_all_contestants_find_the_same_in_real_work(name: str) -> None:
     agree(counts(name, ("scan",)))
 
