@@ -171,7 +171,8 @@ def test_times_of_all_types(spark: Any, type_: pa.DataType, tmp_path: Path, rng:
     whole = pa.int64() if pa.types.is_timestamp(type_) else pa.int32()
     columns = [pa.array([rng.randrange(300) for _ in range(60)], whole).cast(type_) for _ in SIDES]
     tables = [pa.table({"ts": column, "id": range(60)}) for column in columns]
-    arguments = dict(on="l.id <> r.id", window=sj.TimeWindow(20), time="ts")
+    unit = {"int32": None, "date32[day]": "days"}.get(str(type_), "microseconds")
+    arguments = dict(on="l.id <> r.id", window=sj.TimeWindow(20 if unit is None else f"20 {unit}"), time="ts")
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:

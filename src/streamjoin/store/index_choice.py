@@ -134,8 +134,9 @@ class IndexChooser:
         return f"batches of about {batch} reach {reach:.3g} of {self._stored} tuples{by_key}; per tuple: {costs}"
 
     def compare_paths(self, window: int) -> None:
-        """Estimate all paths anew, and change to another one if it is cheaper by far."""
-        if self._reach is None:
+        """Estimate all paths anew, and change to another one if it is cheaper by far. Tuples that came from another
+        process were not seen here, so nothing may be known of their keys."""
+        if self._reach is None or not self._keys.is_informed:
             return
         known, batch = costs().of_window(window), max(self._batch, 1.0)
         found = {

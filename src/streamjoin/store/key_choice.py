@@ -143,7 +143,7 @@ class KeyChooser:
     def _covers(self, space: KeySpace) -> bool:
         """Whether the space has room for the keys of the current sample."""
         for key, reduction in ((space.cells, space.cell_reduction), (space.suffix, space.reduction)):
-            if key is not None:
+            if key is not None and self._stored_sample:
                 values = self._stored_sample[key.key].astype(np.int64)
                 outside = (values < reduction.base) | (values > min(reduction.last, INT64_MAX))
                 if outside.mean() > 0.01:
