@@ -44,7 +44,7 @@ def test_rows_of_any_type_can_be_made_up(nullable: bool) -> None:
 )
 def test_a_rehearsal_works_and_is_small(arguments: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     interpreted.install(monkeypatch)
-    monkeypatch.setattr(rehearsal, "ROUNDS", (150, 110, 210, 150, 3, 250))
+    monkeypatch.setattr(rehearsal, "ROUNDS", (60, 40, 80, 60, 3, 90))
     monkeypatch.setattr(rehearsal, "calibrate", lambda: None)
     schema = pa.schema([("t", pa.int16()), ("k", pa.int32()), ("d", pa.decimal128(12, 2)), ("s", pa.string_view())])
     with sj.WindowJoin(schema, schema, **arguments) as join:
