@@ -10,7 +10,8 @@ PYTHON ?= python3.13 python3.12 python3.11 python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-LOCKER := .venv-lock
+UV     := $(BIN)/uv
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # The tests of a file stay in one process: they share fixtures and kernels. Files begin in the order of
 # tests/conftest.py, not in that of their numbers of tests.
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
@@ -54,13 +55,13 @@ wheel: $(STAMP) ## Build the wheel into dist/
 	$(BIN)/python -m build --no-isolation --wheel
 
 # One lock for every supported Python and platform, with the hashes of all files of a release.
-lock: $(LOCKER)/bin/uv ## Renew requirements.lock (ARGS="--upgrade", or "--upgrade-package numba")
-	$(LOCKER)/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+lock: $(STAMP) ## Renew requirements.lock (ARGS="--upgrade", or "--upgrade-package numba")
+	$(UV) pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
 	  --fork-strategy fewest --generate-hashes --no-config --no-emit-index-url --no-emit-find-links \
 	  --custom-compile-command "make lock" --output-file requirements.lock --quiet $(ARGS)
 
 clean: ## Remove what was built, the environments included
-	rm -rf $(VENV) $(LOCKER) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Sets $$python for the rest of the recipe, or says what is missing.
@@ -83,20 +84,22 @@ if [ -z "$$python" ]; then \
 fi
 endef
 
-# A venv that works is kept and brought up to date; a missing or broken one is made anew. Spark comes as sources: its
-# wheel of 400 MB is not compressed only to be unpacked at once. Modules are compiled when they are first imported.
+# A venv that works is kept and brought up to date; a missing or broken one is made anew. uv is the first package of the
+# lock to be installed, and installs the rest at once; where it cannot (pip may know an index that uv does not), pip does.
+# Spark comes as sources: its wheel of 400 MB is not compressed only to be unpacked at once. Modules are compiled when
+# they are first imported.
 $(STAMP): requirements.lock pyproject.toml
 	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
 	  $(find_python); \
 	  echo "Making $(VENV) with $$("$$python" --version)"; \
 	  "$$python" -m venv --clear $(VENV); \
 	fi
+	@sed -n '/^uv==/,/# via/p' requirements.lock > $(VENV)/uv.lock
+	@$(PIP) --require-hashes -r $(VENV)/uv.lock
 	@printf '[bdist_wheel]\ncompression = stored\n' > $(VENV)/build.cfg
-	DIST_EXTRA_CONFIG=$(CURDIR)/$(VENV)/build.cfg \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@export DIST_EXTRA_CONFIG=$(CURDIR)/$(VENV)/build.cfg; \
+	  echo "Installing requirements.lock"; \
+	  $(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock || \
+	  $(PIP) --no-compile --require-hashes -r requirements.lock
+	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
-
-$(LOCKER)/bin/uv:
-	@$(find_python); "$$python" -m venv --clear $(LOCKER)
-	$(LOCKER)/bin/python -m pip install --quiet --disable-pip-version-check uv

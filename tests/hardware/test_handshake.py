@@ -42,7 +42,7 @@ def design(variant: str, cores: int) -> dict[str, Any]:
     return {"cores": cores, "segment": SEGMENTS.get(variant, 2), **VARIANTS[variant]}
 
 
-@pytest.mark.parametrize("cores", [1, 2, 3, 4, 8] if LONG else [1, 4])
+@pytest.mark.parametrize("cores", [1, 2, 3, 4, 8] if LONG else [4])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_result_is_the_oracles(variant: str, cores: int) -> None:
     for seed, match in enumerate((0.3, 1.0) if cores < 8 else (0.5,)):
@@ -100,7 +100,7 @@ def test_both_simulators_take_the_same_clocks(variant: str) -> None:
         assert (one.cycles, one.entered, one.stalls) == (two.cycles, two.entered, two.stalls)
 
 
-@pytest.mark.parametrize("cores", [1, 3])
+@pytest.mark.parametrize("cores", [1, 3] if LONG else [1])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_an_unstalled_run_takes_the_models_clocks(variant: str, cores: int) -> None:
     for rows in ((9, 9), (12, 2), (1, 0)) if LONG else ((9, 2), (1, 0)):
