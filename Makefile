@@ -12,9 +12,8 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 UV     := $(BIN)/uv
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# The tests of a file stay in one process: they share fixtures and kernels. Files begin in the order of
-# tests/conftest.py, not in that of their numbers of tests.
-PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
+# tests/conftest.py says which tests share a process, and which begin first.
+PYTEST := $(BIN)/python -m pytest --no-loadscope-reorder
 # One process more than there are cores: the tests of Spark wait for JVMs most of the time.
 BUSY    = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 ARGS   ?=

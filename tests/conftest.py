@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 from .long import LONG
 
@@ -28,6 +30,20 @@ the time."""
 MARKED_ROOMS = ("spark", "hardware", "bench")
 LONGEST_FIRST = ("spark", "hardware", "conformance", "bench")
 """Rooms whose tests begin first: they wait for other processes, or take long, and should not be alone at the end."""
+ONE_SESSION = ("equal_to_join", "exactly_once", "job", "plan_join", "session")
+"""Tests of Spark that share a session, and so a JVM, in one process."""
+
+
+class Rooms(LoadFileScheduling):
+    """The tests of a file stay in one process: they share fixtures and kernels. So do the files of `ONE_SESSION`."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "one session" if file in {f"tests/spark/test_{name}.py" for name in ONE_SESSION} else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Rooms:
+    return Rooms(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
