@@ -71,11 +71,6 @@ PROGRAM = textwrap.dedent(
 
     for case in sys.argv[1:]:
         algorithm, index, workers, call = case.split("/")
-        with opened(algorithm, index, int(workers)) as join:  # compiles
-            for _ in range(2):
-                join.push_left(rows(3000))
-                join.push_right(rows(3000))
-                join.poll()
         interrupted(opened(algorithm, index, int(workers)), call)
         print(case, flush=True)
     """

@@ -24,7 +24,7 @@ from ..flow.order import PushOrder
 from ..flow.progress import Progress
 from ..flow.results import Results
 from ..parallel.crew import Crew
-from ..payload import Payload, gathered
+from ..payload import Payload, gathered, have_same_texts
 from ..predicate.lower import Lowered
 from ..predicate.recheck import Recheck
 from ..predicate.slots import SlotValues
@@ -63,7 +63,11 @@ class Steps:
         front = InOrder if options.needs_order else AsFound
         self._front: Front = front(options.windows, self.progress)
         payload, run_all = self.payload, self._crew.run  # not `self`: threads hold these, and would hold everything
-        self._recheck = Recheck(lowered, lambda side, rows, names: payload[side].take(rows, names))
+        self._recheck = Recheck(
+            lowered,
+            lambda side, rows, names: payload[side].take(rows, names),
+            lambda left, right, *rows: have_same_texts(payload["left"], left, payload["right"], right, *rows),
+        )
 
         def make_window(side: Side, index: str) -> SideWindow:
             return SideWindow(lowered, side, index or options.index, run_all)
@@ -168,6 +172,7 @@ class Steps:
             for rows in (np.arange(payload.first, payload.end), np.array([-1, payload.end - 1])):
                 payload.arrays(rows)
             self._times(side, np.array([payload.end - 1]))
+        self._recheck(*(np.array([self.payload[side].end - 1]) for side in SIDES))
 
     def figures(self) -> dict[str, Any]:
         """What `metrics` says of the windows and of the work."""

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .payload import Payload, gathered
+from .payload import Payload, gathered, have_same_texts
 
-__all__ = ["Payload", "gathered"]
+__all__ = ["Payload", "gathered", "have_same_texts"]

@@ -11,14 +11,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+import numpy as np
 import pyarrow as pa
 
-from ..arrays import Rows
+from ..arrays import Mask, Rows
 from ..arrow.tables import restored, takeable
 from ..tasks import RunAll, one_after_another
 from .gather import SEGMENT_BITS
 from .kept_batches import KeptBatches
 from .records import Records, check_lengths, record_width
+from .same_texts import TextPlace, same_texts
 from .taking import Column, Pieces, Taking
 
 FEW_ROWS = 1 << 15
@@ -98,6 +100,11 @@ class Payload:
         taking = self._records.taking(rows, kept, self.first, self.end)
         return Gathering(names, rows.count, kept, taking, others, lambda: self._take_others(rows.whole, others))
 
+    def text_place(self, name: str) -> TextPlace | None:
+        """Where the texts of a column lie, for `same_texts`; None if they are not in records (yet)."""
+        self.settle()
+        return None if self._unsettled else self._records.text_place(name)
+
     def _parted(self, names: list[str]) -> tuple[list[str], list[str], list[str]]:
         """Columns, those of them that are in records, and the others."""
         kept = self._records.columns
@@ -155,3 +162,16 @@ def gathered(gatherings: Sequence[Gathering], run_all: RunAll) -> list[list[Colu
     if second:
         run(second)
     return [gathering.columns(found) for gathering, found in zip(gatherings, others, strict=True)]
+
+
+def have_same_texts(
+    left: Payload, left_column: str, right: Payload, right_column: str, left_rows: Rows, right_rows: Rows
+) -> Mask | None:
+    """Whether pairs of rows, none of them missing, have the same text in two columns without NULLs there. None: the
+    columns are not in records, or not yet."""
+    places = left.text_place(left_column), right.text_place(right_column)
+    if places[0] is None or places[1] is None:
+        return None
+    same = np.empty(len(left_rows), np.bool_)
+    same_texts(left_rows, places[0], right_rows, places[1], same)
+    return same

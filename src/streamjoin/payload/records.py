@@ -10,6 +10,7 @@ import pyarrow as pa
 from ..arrays import Array, Words
 from ..errors import DataError
 from .gather import LENGTH_BITS, SEGMENT, SEGMENT_BITS, SLACK, scatter_records
+from .same_texts import TextPlace
 from .segments import Segments, pieces
 from .taking import Layout, Pieces, Taking
 
@@ -149,6 +150,14 @@ class Records:
         if key not in self._layouts:
             self._layouts[key] = Layout([self.columns[name] for name in names])
         return Taking(pieces, self._layouts[key], place)
+
+    def text_place(self, name: str) -> TextPlace | None:
+        """Where the texts of a column lie; None if it holds no texts."""
+        field = self.columns.get(name)
+        if field is None or not field.is_text:
+            return None
+        records, texts = self._segments, field.bytes
+        return TextPlace(records.addresses, records.first, self._width, field.offset, texts.addresses, texts.first)
 
 
 def check_lengths(where: str, column: pa.ChunkedArray) -> None:
