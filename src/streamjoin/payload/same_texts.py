@@ -27,7 +27,7 @@ class TextPlace(NamedTuple):
 
 
 @compiled
-def _find(rows, start, stop, place, words, source):  # type: ignore[no-untyped-def]
+def _find(rows, start, stop, place, words, source):
     """The words of some rows' texts, and the addresses of their bytes, which start to be loaded."""
     base = place.first_record_segment << SEGMENT_BITS
     for i in range(stop - start):
@@ -43,7 +43,7 @@ def _find(rows, start, stop, place, words, source):  # type: ignore[no-untyped-d
 
 
 @compiled
-def same_texts(left, left_place, right, right_place, same):  # type: ignore[no-untyped-def]
+def same_texts(left, left_place, right, right_place, same):
     """Whether the texts of pairs of rows are the same, byte by byte; returns how many are.
 
     No row is missing and no text is NULL. Up to 8 bytes behind a text may be read (see `gather.SLACK`).
