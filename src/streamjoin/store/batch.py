@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -92,21 +93,21 @@ class Probing:
         self._part, self._parts = 0, 1
         self._known: dict[Any, Any] = {}
 
-    @property
+    @cached_property
     def earliest(self) -> int:
-        return int(self.once("earliest", lambda: self.batch.low.min(initial=INT64_MAX)))
+        return int(self.batch.low.min(initial=INT64_MAX))
 
-    @property
+    @cached_property
     def latest_low(self) -> int:
-        return int(self.once("latest_low", lambda: self.batch.low.max(initial=INT64_MIN)))
+        return int(self.batch.low.max(initial=INT64_MIN))
 
-    @property
+    @cached_property
     def earliest_high(self) -> int:
-        return int(self.once("earliest_high", lambda: self.batch.high.min(initial=INT64_MAX)))
+        return int(self.batch.high.min(initial=INT64_MAX))
 
-    @property
+    @cached_property
     def latest(self) -> int:
-        return int(self.once("latest", lambda: self.batch.high.max(initial=INT64_MIN)))
+        return int(self.batch.high.max(initial=INT64_MIN))
 
     def split(self, shares: int) -> list[Probing]:
         """Shares of the work. All of them know what is known already."""

@@ -48,14 +48,15 @@ def check_runs_source(lowered: Lowered, stored: Side) -> str:
     probing = "".join(f", p{k}" for k in text.probing_slots)
     return f"""{KERNEL_HEADER}from numba import carray
 from streamjoin.store.run_probe import probe_run
-from streamjoin.store.runs import COORDINATES, COUNT, FIRST_COORDINATE, FIRST_ROW, RECORD, ROWS, SAMPLE_COUNT, SAMPLES
-from streamjoin.store.runs import SLOTS, WHOLE_WINDOW, WORDS
+from streamjoin.store.runs import COORDINATES, COUNT, FIRST_COORDINATE, FIRST_ROW, HIGHEST, LOWEST, RECORD, ROWS
+from streamjoin.store.runs import SAMPLE_COUNT, SAMPLES, SLOTS, WORDS
 from streamjoin.store.words import COMPARED, MOST_TUPLES, NEXT, RUN
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def check_runs(
-    runs, low, high, mask, rest, owner, probing_rows, window_low, window_high, places, out, state{probing}
+    runs, low, high, mask, rest, owner, probing_rows, window_low, window_high, latest_low, earliest_high, places, out,
+    state{probing}
 ):
     found, room = 0, out.shape[1] - places.shape[1]
     number, most = state[RUN], state[COMPARED] + MOST_TUPLES
@@ -66,6 +67,7 @@ def check_runs(
         hits = probe_run(words, run[COUNT], samples, low, high, mask, rest, places[0], places[1], state)
         rows = carray(pointer(run[ROWS]), 1, np.int64)
         coordinates = carray(pointer(run[COORDINATES]), 1, np.int64)
+        is_whole = (run[LOWEST] >= latest_low) & (run[HIGHEST] < earliest_high)
 {views}        for c in range(hits):
             ahead = np.int64(places[1, min(c + 16, hits - 1)])
 {ahead}            i, j = np.int64(owner[places[0, c]]), np.int64(places[1, c])
@@ -73,7 +75,7 @@ def check_runs(
             out[0, found] = probing_rows[i]
             out[1, found] = run[FIRST_ROW] + j if run[ROWS] == 0 else rows[j]
             where = run[FIRST_COORDINATE] + j if run[COORDINATES] == 0 else coordinates[j]
-            found += hit & ((run[WHOLE_WINDOW] != 0) | ((where >= window_low[i]) & (where < window_high[i])))
+            found += hit & (is_whole | ((where >= window_low[i]) & (where < window_high[i])))
         if state[NEXT] == len(low):
             number += 1
             state[NEXT] = 0

@@ -31,6 +31,8 @@ KEPT = 32
 MOST_CELL_BITS = 20
 PATIENCE = 1.3
 """By what factor a key space may become worse before others are tried, and by what factor these must be better."""
+REVIEW = 1 << 15
+"""Tuples that are stored between two looks at whether the current key space still serves well."""
 _EMPTY: dict[str, Any] = {"widest": {}, "narrowest": {}, "exact": True}
 
 
@@ -51,6 +53,8 @@ class KeyChooser:
         self._aliases = ("l", "r")
         self._cost_when_chosen, self._window_when_chosen = 0.0, 0
         self._chosen_knowing = False
+        self._unseen = 0
+        """Tuples that have been stored since the last choice."""
         self.changes = 0
         self.cost = 0.0
         """What a probing tuple is likely to cost in the window, in nanoseconds, once a space was chosen."""
@@ -72,6 +76,7 @@ class KeyChooser:
         return bool(self._recent["stored"] and self._recent["probing"])
 
     def observe_stored(self, batch: Batch) -> None:
+        self._unseen += len(batch)
         self._observe("stored", batch, STORED_SAMPLE)
 
     def observe_probing(self, batch: Batch) -> None:
@@ -111,13 +116,22 @@ class KeyChooser:
         self._current = shared
         return shared
 
+    def space(self, window: int) -> KeySpace:
+        """The key space for the next subwindow of a window that has `window` tuples. To choose takes as long as to
+        search for thousands of tuples, so a small subwindow gets the space of the one before."""
+        is_recent = self._unseen < REVIEW and window <= 2 * self._window_when_chosen
+        if self._current is not None and self._chosen_knowing and is_recent:
+            return self._current
+        return self.choose(window)
+
     def choose(self, window: int) -> KeySpace:
-        """The key space for the next subwindow of a window that has `window` tuples.
+        """The best key space for a window that has `window` tuples.
 
         The current one stays in use while it serves well: subwindows that share a key space also share the
         work of computing a batch's ranges.
         """
         self._sample()
+        self._unseen = 0
         current = self._current
         best: KeySpace | None = None
         best_cost = np.inf

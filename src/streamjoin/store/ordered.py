@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..arrays import Integers
 from ..compile.generic import extremes
 from ..tasks import RunAll
 from .batch import Batch, PairSink, Probing
@@ -25,6 +26,7 @@ from .key_choice import KeyChooser
 from .keyspace import KeySpace
 from .ranges import Ranges
 from .run_probe import probe_runs
+from .runs import SLOTS
 from .scan import ScanIndex
 from .sorting import sort_words
 from .subwindow import StoredSide, Subwindow
@@ -75,6 +77,8 @@ class OrderedIndex(Subwindow):
         """Whether the words lie in ascending runs."""
         self._irregular: list[ScanIndex] = []
         self._slot_addresses = self._addresses()
+        self._run_table: Integers | None = None
+        """The lines of this subwindow in the run table; None if they have changed."""
         self._belated: ScanIndex | None = None
 
     def _addresses(self) -> list[int]:
@@ -82,12 +86,12 @@ class OrderedIndex(Subwindow):
 
     def __getstate__(self) -> dict[str, Any]:
         assert self._sealed, "only a sealed subwindow may leave its process"
-        return {**super().__getstate__(), "_keys": None, "_opening": None}
+        return {**super().__getstate__(), "_keys": None, "_opening": None, "_run_table": None}
 
     def attach(self, stored: StoredSide, keys: KeyChooser) -> None:
         super().attach(stored, keys)
         self._keys = keys
-        self._slot_addresses = self._addresses()
+        self._slot_addresses, self._run_table = self._addresses(), None
         for part in (*self._irregular, *([] if self._belated is None else [self._belated])):
             part.attach(stored, keys)
         if self._space is not None:
@@ -137,6 +141,7 @@ class OrderedIndex(Subwindow):
             self._keep_apart(start, np.flatnonzero(~regular))
             words = words[regular]
         index.insert(sort_words(words, PLACE_BITS))
+        self._run_table = None
         if self._sealed:
             index.seal()
 
@@ -145,7 +150,7 @@ class OrderedIndex(Subwindow):
         if self._space is None or self._words is None:
             assert self._opening is not None
             opening, open_words = self._opening
-            self._space = opening.keys.choose(opening.window)
+            self._space = opening.keys.space(opening.window)
             before = None if opening.previous is None else opening.previous.words_in(self._space)
             self._words = open_words(opening, before)
             self._in_runs = self._words.runs is not None
@@ -172,6 +177,7 @@ class OrderedIndex(Subwindow):
         if self._words is not None:
             self.prepare()
             self._words.seal()
+            self._run_table = None
 
     @property
     def key(self) -> str | None:
@@ -190,7 +196,7 @@ class OrderedIndex(Subwindow):
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
         if self._belated is not None:
             yield from self._belated.probe(probing, sink)
-        if not self.count or self.coordinate.highest < probing.earliest or self.coordinate.lowest >= probing.latest:
+        if not self.count or not self._is_reached(probing):
             return
         batch = probing.batch
         if self._space is None or self._words is None:
@@ -218,8 +224,8 @@ class OrderedIndex(Subwindow):
         assert space is not None
         ranges = self._ranges(probing)
         mine = probing.share(len(ranges.low))
-        runs = [line for subwindow in group for line in subwindow._run_lines(probing)]
-        if not runs or mine.start == mine.stop:
+        tables = [subwindow._runs() for subwindow in group if subwindow._is_reached(probing)]
+        if not tables or mine.start == mine.stop:
             return
         batch = probing.batch
         if space.decides:
@@ -227,24 +233,30 @@ class OrderedIndex(Subwindow):
         else:
             kernel, slots = self.stored.kernel(check_runs_source, "check_runs"), self.stored.tested_of_probes(batch)
         low, high, owner = ranges.low[mine], ranges.high[mine], ranges.owner[mine]
-        table, state = np.array(runs, np.int64), new_state()
+        runs, state = np.concatenate(tables), new_state()
+        window = batch.low, batch.high, probing.latest_low, probing.earliest_high
         while state[RUN] < len(runs):
             compared = int(state[COMPARED])
             found = kernel(
-                table, low, high, _PLACE_MASK, space.rest_mask, owner,
-                batch.row, batch.low, batch.high, sink.both_buffers, sink.row_buffers, state, *slots,
+                runs, low, high, _PLACE_MASK, space.rest_mask, owner,
+                batch.row, *window, sink.both_buffers, sink.row_buffers, state, *slots,
             )  # fmt: skip
             sink.add_rows(found)
             yield int(state[COMPARED]) - compared
 
-    def _run_lines(self, probing: Probing) -> list[tuple[int, ...]]:
-        """This subwindow's lines of the run table; none if no probing tuple's window reaches it."""
-        if self.coordinate.highest < probing.earliest or self.coordinate.lowest >= probing.latest:
-            return []
-        numbers = (self.row.first, self.row.address, self.coordinate.first, self.coordinate.address)
-        slots = (int(self._is_whole(probing)), self.stored.record.itemsize, *self._slot_addresses)
-        runs = None if self._words is None else self._words.runs
-        return [(*run, *numbers, *slots) for run in runs or ()]
+    def _is_reached(self, probing: Probing) -> bool:
+        """Whether any probing tuple's window reaches a tuple."""
+        return self.coordinate.highest >= probing.earliest and self.coordinate.lowest < probing.latest
+
+    def _runs(self) -> Integers:
+        """The run table of this subwindow."""
+        if self._run_table is None:
+            numbers = (self.row.first, self.row.address, self.coordinate.first, self.coordinate.address)
+            tuples = (self.coordinate.lowest, self.coordinate.highest, self.stored.record.itemsize)
+            runs = () if self._words is None else self._words.runs or ()
+            lines = [(*run, *numbers, *tuples, *self._slot_addresses) for run in runs]
+            self._run_table = np.array(lines, np.int64).reshape(len(lines), SLOTS + len(self._slot_addresses))
+        return self._run_table
 
     def _is_whole(self, probing: Probing) -> bool:
         """Whether all tuples lie in every probing tuple's window."""

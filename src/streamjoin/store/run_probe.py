@@ -28,12 +28,13 @@ from .runs import (
     COUNT,
     FIRST_COORDINATE,
     FIRST_ROW,
+    HIGHEST,
+    LOWEST,
     ROWS,
     SAMPLE,
     SAMPLE_COUNT,
     SAMPLES,
     STRIDE,
-    WHOLE_WINDOW,
     WORDS,
 )
 from .words import COMPARED, MOST_WORDS, NEXT, PARTITION, RUN, STOPPED
@@ -205,10 +206,15 @@ def probe_run(words, count, samples, low, high, mask, rest, out_range, out_place
 
 
 @compiled
-def probe_runs(runs, low, high, mask, rest, owner, probing_rows, window_low, window_high, places, out, state):
+def probe_runs(
+    runs, low, high, mask, rest, owner, probing_rows, window_low, window_high, latest_low, earliest_high, places, out,
+    state,
+):  # fmt: skip
     """Ranges against many runs, and the found tuples as row numbers: one call for a whole window.
 
-    `runs` is the run table of `store.runs`. `places` is room for what is found in one run, `out` for the pairs of rows.
+    `runs` is the run table of `store.runs`. The windows of probing tuples begin at `window_low`, the last of them at
+    `latest_low`, and end at `window_high`, the first of them at `earliest_high`. `places` is room for what is found in
+    one run, `out` for the pairs of rows.
     Here every word in a range is a match, because the key decides alone; `check_runs_source` tests the condition too.
     """
     found, room = 0, out.shape[1] - places.shape[1]
@@ -221,13 +227,14 @@ def probe_runs(runs, low, high, mask, rest, owner, probing_rows, window_low, win
         hits = probe_run(words, count, samples, low, high, mask, rest, places[0], places[1], state)
         rows = carray(pointer(run[ROWS]), count, np.int64)
         coordinates = carray(pointer(run[COORDINATES]), count, np.int64)
+        is_whole = (run[LOWEST] >= latest_low) & (run[HIGHEST] < earliest_high)
         # Turn places into row numbers; keep a pair if the stored tuple lies in the probing tuple's window.
         for c in range(hits):
             i, j = np.int64(owner[places[0, c]]), np.int64(places[1, c])
             out[0, found] = probing_rows[i]
             out[1, found] = run[FIRST_ROW] + j if run[ROWS] == 0 else rows[j]
             where = run[FIRST_COORDINATE] + j if run[COORDINATES] == 0 else coordinates[j]
-            found += run[WHOLE_WINDOW] | ((where >= window_low[i]) & (where < window_high[i]))
+            found += is_whole | ((where >= window_low[i]) & (where < window_high[i]))
         if state[NEXT] == len(low):
             number += 1
             state[NEXT] = 0

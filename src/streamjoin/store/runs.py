@@ -17,15 +17,15 @@ SAMPLE = AT_ONCE
 STRIDE = 8
 """Samples that are compared at once."""
 
-WORDS, COUNT, SAMPLES, SAMPLE_COUNT, FIRST_ROW, ROWS, FIRST_COORDINATE, COORDINATES, WHOLE_WINDOW, RECORD, SLOTS = (
-    range(11)
-)
+(
+    WORDS, COUNT, SAMPLES, SAMPLE_COUNT, FIRST_ROW, ROWS, FIRST_COORDINATE, COORDINATES, LOWEST, HIGHEST, RECORD, SLOTS
+) = range(12)  # fmt: skip
 """The columns of the run table, which has a line for each run:
 
 WORDS, COUNT, SAMPLES, SAMPLE_COUNT: the run's `RunPlace`.
 FIRST_ROW, ROWS: the row number of the subwindow's first tuple, and the address of all of them (0: they count up).
 FIRST_COORDINATE, COORDINATES: the same of the coordinates.
-WHOLE_WINDOW: whether all tuples lie in every probing tuple's window.
+LOWEST, HIGHEST: no tuple has a lower or a higher coordinate.
 RECORD: the bytes from one tuple's slots to the next one's.
 SLOTS and what follows: the addresses of the stored slots that the condition reads.
 """
