@@ -156,6 +156,11 @@ class CountingSink(PairSink):
         self.drained += 1
         super().drain(count, *rows)
 
+    def add_rows(self, count: int) -> None:
+        assert count <= self.capacity
+        self.drained += 1
+        super().add_rows(count)
+
     def rows(self) -> tuple[Any, Any]:
         """The rows of all pairs, and the guards untouched."""
         assert (self.guarded[:, self.capacity :] == UNTOUCHED).all()
@@ -172,7 +177,8 @@ def probe(on: str, index: str, stored: Batch, probing: Batch, capacity: int, par
         if len(part):
             made.insert(stored.slice(int(part[0]), int(part[-1]) + 1))
     sink = CountingSink(capacity)
-    assert sum(made.probe(Probing(probing), sink)) <= len(stored) * len(probing)
+    probes = made.probe(Probing(probing), sink) if index == "scan" else made.probe_group([made], Probing(probing), sink)
+    assert sum(probes) <= len(stored) * len(probing)
     left, right = sink.rows()
     order = np.lexsort((right, left))
     return np.stack([left[order], right[order]], axis=1), sink.drained

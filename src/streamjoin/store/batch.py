@@ -62,10 +62,13 @@ class Batch:
 
 
 def concatenated(batches: list[Batch]) -> Batch:
-    """Several batches as one."""
+    """Several batches as one. Slots that one of them lacks, all of them lack."""
     if len(batches) == 1:
         return batches[0]
-    slots = [np.concatenate([b.slots[k] for b in batches]) for k in range(len(batches[0].slots))]
+    slots: list[Any] = [
+        None if slot is None else np.concatenate([b.slots[k] for b in batches])
+        for k, slot in enumerate(batches[0].slots)
+    ]
     row, coordinate, low, high = (
         np.concatenate([getattr(b, name) for b in batches]) for name in ("row", "coordinate", "low", "high")
     )

@@ -27,12 +27,11 @@ MakeIndex = Callable[[int, int, Index | None], Index]
 
 
 class Chain:
-    """One side's window."""
+    """One side's window. `scanned`: the next subwindows will be scanned."""
 
-    def __init__(self, make_index: MakeIndex, largest: int = LARGEST, scanned: bool = False) -> None:
+    def __init__(self, make_index: MakeIndex, scanned: bool = False) -> None:
         self._make_index = make_index
-        self._largest = largest
-        self._smallest = SMALLEST_SCANNED if scanned else SMALLEST
+        self.scanned = scanned
         self.subwindows: list[Index] = []
         self.created = 0
 
@@ -51,8 +50,9 @@ class Chain:
 
     def _create(self, waiting: int) -> Index:
         window = self.count
-        wanted = max(min(max(window // PER_WINDOW, waiting), LARGE), window // MOST_SUBWINDOWS, self._smallest)
-        capacity = min(wanted, self._largest)
+        smallest, largest = (SMALLEST_SCANNED, LARGEST_SCANNED) if self.scanned else (SMALLEST, LARGEST)
+        wanted = max(min(max(window // PER_WINDOW, waiting), LARGE), window // MOST_SUBWINDOWS, smallest)
+        capacity = min(wanted, largest)
         newest = self._make_index(capacity, window + waiting, self.subwindows[-1] if self.subwindows else None)
         self.subwindows.append(newest)
         self.created += 1

@@ -54,13 +54,13 @@ class Costs:
     """To compare with a tuple that has no place in the order."""
     search_step: float = 80_000.0
     """To begin a step that searches: the batch is sorted, and each run is looked up."""
-    hashed: float = 90.0
+    hashed: float = 27.0
     """To put a tuple into a hash table, and to find the bucket of a probing one."""
-    chained: float = 4.0
+    chained: float = 5.0
     """To test a tuple of a bucket."""
-    far: float = 120.0
+    far: float = 30.0
     """To wait for a bucket that is not in the cache."""
-    hash_step: float = 45_000.0
+    hash_step: float = 35_000.0
     """To begin a step that looks up hashes."""
 
     def of_window(self, tuples: int) -> Costs:

@@ -1,98 +1,82 @@
-"""The hash table over a subwindow: for predicates with at least one equality.
+"""The hash index: for predicates with at least one equality.
 
-Buckets are chains through the stored tuples, newest first. The compiled probe walks a chain and tests the whole
-predicate on each tuple, so equal hashes, further conditions and the window are decided in one place.
+All subwindows of a window share one `HashTable`, and each is a range of its numbers. The compiled probe walks along a
+chain and tests the whole predicate on each tuple, so equal hashes, further conditions and the window are decided in one
+place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, Self
 
-import numpy as np
-
-from ..compile.cache import compiled
-from ..predicate.condition import KERNEL_HEADER, ConditionText
-from ..predicate.lower import Lowered
-from ..side import Side
 from .batch import Batch, PairSink, Probing
-from .hashing import hash_keys
+from .hash_table import HashTable
 from .index import Index, IndexKind, Opening
+from .key_choice import KeyChooser
 from .subwindow import StoredSide, Subwindow
 
 
-@compiled
-def _link(hashes, start, heads, following):  # type: ignore[no-untyped-def]
-    """Put the tuples from place `start` on in front of their buckets."""
-    mask = np.uint64(len(heads) - 1)
-    for i in range(len(hashes)):
-        bucket = hashes[i] & mask
-        following[start + i] = heads[bucket]
-        heads[bucket] = start + i
-
-
-def hash_source(lowered: Lowered, stored: Side) -> str:
-    """Every probing tuple against its bucket: a chain through the stored tuples that may share its keys."""
-    text = ConditionText(lowered, stored)
-    return f"""{KERNEL_HEADER}from streamjoin.store.words import COMPARED, DONE, MOST_TUPLES, NEXT, STOPPED
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def hash_probe({text.parameters("coordinate", "heads", "following", "hashes")}, low, high, probes,
-               out_probe, out_stored, state):
-    found = 0
-    compared, resumed = state[COMPARED], state[STOPPED] - 1
-    most = compared + MOST_TUPLES
-    buckets = np.uint64(len(heads) - 1)
-{text.views(4, "")}    for i in range(state[NEXT], probes):
-{text.load("i", "i", 8)}        j = resumed if resumed >= 0 else np.int64(heads[hashes[i] & buckets])
-        resumed = np.int64(-1)
-        while j >= 0:
-            if compared > most:
-                state[NEXT], state[COMPARED], state[STOPPED] = i, compared, j + 1
-                return found
-{text.lines("i", 12)}            hit = {text.lane(lowered.condition, "i")}
-            if hit and low[i] <= coordinate[j] and coordinate[j] < high[i]:
-                if found == len(out_probe):
-                    state[NEXT], state[COMPARED], state[STOPPED] = i, compared, j + 1
-                    return found
-                out_probe[found] = i
-                out_stored[found] = j
-                found += 1
-            compared += 1
-            j = np.int64(following[j])
-    state[NEXT], state[COMPARED] = DONE, compared
-    return found
-"""
-
-
 class HashIndex(Subwindow):
-    """Probes with the predicate's compiled hash probe."""
+    """Tuples [_start, _start + count) of the window's hash table."""
 
     name = "hash"
 
     def __init__(self, capacity: int, stored: StoredSide) -> None:
-        super().__init__(capacity, stored)
-        mine = stored.side == "right"
-        self._key = [pair[mine] for pair in stored.lowered.hash_slots]
-        self._probing_key = [pair[not mine] for pair in stored.lowered.hash_slots]
-        self._heads = np.full(1 << capacity.bit_length(), -1, np.int32)
-        self._following = np.empty(capacity, np.int32)
+        super().__init__(capacity, stored, keeps_slots=False)
+        self._table = stored.shared(HashTable)
+        self._start = self._table.open()
 
     @property
     def nbytes(self) -> int:
-        return super().nbytes + self._heads.nbytes + self._following.nbytes
+        own = self.coordinate.nbytes + self.reach.nbytes + self.row.nbytes
+        return own + self._table.nbytes * self.count // max(self._table.end - self._table.first, 1)
 
     def insert(self, batch: Batch) -> None:
-        start = self.count
         super().insert(batch)
-        _link(hash_keys([batch.slots[k] for k in self._key]), start, self._heads, self._following)
+        self._table.insert(batch)
+
+    def release(self) -> None:
+        self._table.release(self._start)
+
+    def as_batch(self) -> Batch:
+        return self._table.batch(self._start, self._start + self.count)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The tuples travel as a batch: the table belongs to a window."""
+        return {**super().__getstate__(), "_table": None, "_start": self.as_batch()}
+
+    def attach(self, stored: StoredSide, keys: KeyChooser) -> None:
+        super().attach(stored, keys)
+        tuples: Any = self._start
+        if not isinstance(tuples, Batch):
+            tuples = self.as_batch()
+        self._table = stored.shared(HashTable)
+        self._start = self._table.open()
+        self._table.insert(tuples)
 
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
+        return iter(())
+
+    @property
+    def group(self) -> Hashable:
+        return self._table
+
+    def probe_group(self, group: Sequence[Self], probing: Probing, sink: PairSink) -> Iterator[int]:
+        """Neighbours are probed in one call."""
         batch = probing.mine(probing.batch)
-        hashes = hash_keys([batch.slots[k] for k in self._probing_key])
-        own = (*self.stored.tested(self.slots), self.coordinate.slice(0, self.count), self._heads, self._following)
-        of_probes = (*self.stored.tested_of_probes(batch), hashes, batch.low, batch.high, len(batch))
-        return self.run(self.stored.kernel(hash_source, "hash_probe"), (*own, *of_probes), sink, batch.row)
+        start = stop = 0
+        for subwindow in group:
+            coordinate = subwindow.coordinate
+            if coordinate.highest < probing.earliest or coordinate.lowest >= probing.latest:
+                continue
+            if subwindow._start != stop:
+                if stop > start:
+                    yield from self._table.probe(batch, start, stop, sink)
+                start = subwindow._start
+            stop = subwindow._start + subwindow.count
+        if stop > start:
+            yield from self._table.probe(batch, start, stop, sink)
 
 
 def _open(opening: Opening) -> Index:

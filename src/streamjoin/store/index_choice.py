@@ -99,9 +99,10 @@ class IndexChooser:
         self._reach, self._stored, self._batch_then = reach, stored, self._batch
 
     def is_out_of_date(self, stored: int, factor: float) -> bool:
-        """Whether batches or stored tuples have become more or fewer by a factor since the reach was noted."""
-        pairs = (stored, self._stored), (self._batch, self._batch_then)
-        return any(now > factor * then or factor * now < then for now, then in pairs)
+        """Whether stored tuples have become more, or batches larger or smaller, by a factor since the reach was noted.
+        Whenever a subwindow expires, far fewer tuples may be stored for a while; that says nothing."""
+        now, then = self._batch, self._batch_then
+        return stored > factor * self._stored or now > factor * then or factor * now < then
 
     @property
     def expected_comparisons(self) -> float:

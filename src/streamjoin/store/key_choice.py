@@ -28,6 +28,8 @@ from .ranges import Ranges
 STORED_SAMPLE, PROBING_SAMPLE = 1024, 256
 KEPT = 32
 """A batch of more times as many tuples as a sample has is not kept for a sample, but some of its tuples are."""
+MOST_RECENT = 256
+"""Small batches that are remembered for a sample."""
 MOST_CELL_BITS = 20
 PATIENCE = 1.3
 """By what factor a key space may become worse before others are tried, and by what factor these must be better."""
@@ -46,8 +48,7 @@ class KeyChooser:
         self._keys = lowered.range_keys[stored]
         self._stored_sample: dict[int, Array] = {}
         self._probing_sample: Batch | None = None
-        self._recent: dict[str, deque[Batch]] = {"stored": deque(), "probing": deque()}
-        self._held = {"stored": 0, "probing": 0}
+        self._recent: dict[str, deque[Batch]] = {role: deque(maxlen=MOST_RECENT) for role in ("stored", "probing")}
         self._current: KeySpace | None = None
         self._adopted: dict[Any, KeySpace] = {}
         self._aliases = ("l", "r")
@@ -83,21 +84,18 @@ class KeyChooser:
         self._observe("probing", batch, PROBING_SAMPLE)
 
     def _observe(self, role: str, batch: Batch, wanted: int) -> None:
-        """Remember the youngest batches, just enough for a sample."""
-        if not len(batch):
-            return
-        recent = self._recent[role]
-        recent.append(batch if len(batch) <= KEPT * wanted else _some(batch, wanted))
-        held = self._held[role] + len(recent[-1])
-        while held - (oldest := len(recent[0])) >= wanted:
-            recent.popleft()
-            held -= oldest
-        self._held[role] = held
+        """Remember the youngest batches, enough for a sample."""
+        count = len(batch)
+        if count:
+            recent = self._recent[role]
+            if count >= wanted:
+                recent.clear()
+            recent.append(batch if count <= KEPT * wanted else _some(batch, wanted))
 
     def _sample(self) -> None:
         """Put the samples together."""
-        stored = [_some(batch, STORED_SAMPLE) for batch in self._recent["stored"]]
-        probing = [_some(batch, PROBING_SAMPLE) for batch in self._recent["probing"]]
+        stored = _youngest(self._recent["stored"], STORED_SAMPLE)
+        probing = _youngest(self._recent["probing"], PROBING_SAMPLE)
         if stored:
             self._stored_sample = {
                 k: np.concatenate([batch.slots[k] for batch in stored]) for k in self.lowered.kept[self._stored]
@@ -118,11 +116,20 @@ class KeyChooser:
 
     def space(self, window: int) -> KeySpace:
         """The key space for the next subwindow of a window that has `window` tuples. To choose takes as long as to
-        search for thousands of tuples, so a small subwindow gets the space of the one before."""
-        is_recent = self._unseen < REVIEW and window <= 2 * self._window_when_chosen
-        if self._current is not None and self._chosen_knowing and is_recent:
+        search for thousands of tuples, so a small subwindow gets the space of the one before, if its keys fit in."""
+        is_recent = self._chosen_knowing and self._unseen < REVIEW and window <= 2 * self._window_when_chosen
+        if self._current is not None and is_recent and self._fits_newest(self._current):
             return self._current
         return self.choose(window)
+
+    def _fits_newest(self, space: KeySpace) -> bool:
+        """Whether the space has room for all keys of the newest batch."""
+        slots = self._recent["stored"][-1].slots
+        pairs = (space.cells, space.cell_reduction), (space.suffix, space.reduction)
+        return all(
+            key is None or (slots[key.key].min() >= reduction.base and slots[key.key].max() <= reduction.last)
+            for key, reduction in pairs
+        )
 
     def choose(self, window: int) -> KeySpace:
         """The best key space for a window that has `window` tuples.
@@ -313,6 +320,17 @@ def _some(batch: Batch, wanted: int) -> Batch:
     """Tuples from all over a batch, about as many as wanted if it has more."""
     count = len(batch)
     return batch if count <= wanted else batch.take(np.arange(0, count, -(-count // wanted)))
+
+
+def _youngest(batches: deque[Batch], wanted: int) -> list[Batch]:
+    """Enough of the youngest batches, or of the tuples of one."""
+    found: list[Batch] = []
+    count = 0
+    for batch in reversed(batches):
+        if count < wanted:
+            found.insert(0, _some(batch, wanted))
+            count += len(batch)
+    return found
 
 
 def _room(values: Array) -> tuple[int, int]:

@@ -19,7 +19,7 @@ import numpy as np
 from ..arrays import Integers
 from ..compile.generic import extremes
 from ..tasks import RunAll
-from .batch import Batch, PairSink, Probing
+from .batch import Batch, PairSink, Probing, concatenated
 from .check_kernels import ITSELF, check_runs_source, check_source, row_pairs
 from .index import Index, IndexKind, Opening
 from .key_choice import KeyChooser
@@ -116,6 +116,10 @@ class OrderedIndex(Subwindow):
     def tuples(self) -> int:
         """All tuples, belated ones included."""
         return self.count + (0 if self._belated is None else self._belated.count)
+
+    def as_batch(self) -> Batch:
+        own = super().as_batch()
+        return own if self._belated is None else concatenated([own, self._belated.as_batch()])
 
     def insert(self, batch: Batch) -> None:
         if self._floor is not None and extremes(batch.coordinate)[0] < self._floor:

@@ -14,25 +14,27 @@ from ..side import Side
 from ..tasks import RunAll
 from . import batch as batches
 from .batch import Batch, PairSink, Probing
-from .chain import LARGEST, LARGEST_SCANNED, Chain
+from .chain import LARGEST, Chain
 from .index import Index, Opening
-from .index_choice import SCAN, SEARCH, IndexChoice, IndexChooser
+from .index_choice import HASH, SCAN, SEARCH, IndexChoice, IndexChooser
 from .key_choice import KeyChooser
 from .subwindow import StoredSide
 
 SMALL = 1 << 10
 """Tuples of a subwindow that can as well be scanned."""
+MOST_MOVED = 1 << 20
+"""Tuples of a window that are moved into a hash table at once."""
 REACH_SAMPLE = 32
 """Probing tuples whose reach is measured at a review."""
-REVIEW = 1 << 18
+REVIEW = 1 << 20
 """The choice of a path is reviewed after so many probing tuples at the latest."""
-ENOUGH_SEEN = 1 << 15
+ENOUGH_SEEN = 1 << 18
 """Probing tuples since the last review, from which on a new subwindow calls for a comparison of the paths."""
 LOOK = 1 << 10
 """Probing tuples between two looks at whether a review is due."""
 CHANGED = 2.0
-"""The choice is reviewed at once when batches, or the tuples that are stored, have become so many times as many, or as
-few."""
+"""The choice is reviewed at once when batches have become so many times as large or as small, or stored tuples so many
+times as many."""
 
 
 class SideWindow:
@@ -60,7 +62,7 @@ class SideWindow:
         """Comparisons of searches, and the tuples that probed, since the last look."""
         self._unlooked = 0
         """Probing tuples since the last look at whether a review is due."""
-        self._chain = Chain(self._open, LARGEST_SCANNED if self._scanned else LARGEST, self._scanned)
+        self._chain = Chain(self._open, self._scanned)
 
     def insert(self, batch: Batch) -> None:
         if not self._scanned:
@@ -116,6 +118,7 @@ class SideWindow:
         reach = sum(subwindow.reached(some.low, some.high) for subwindow in self._chain.subwindows) / len(some)
         self._chooser.note_reach(reach, self.count)
         self._chooser.compare_paths(self.count)
+        self._chain.scanned = not self._chooser.searches
 
     def index_early(self) -> None:
         """Index what was inserted, if it is known by now how it will be probed."""
@@ -144,6 +147,17 @@ class SideWindow:
                     subwindows[place].prepare()
                     subwindows[place].seal()
 
+    def _hash_older(self) -> None:
+        """Put the tuples of subwindows of other kinds into the hash table: that takes less time than to search them for
+        long, unless they are many."""
+        subwindows = self._chain.subwindows
+        if self.count <= MOST_MOVED:
+            for place, other_ in enumerate(subwindows):
+                if other_.name != HASH.name:
+                    subwindows[place] = HASH.open(self._opening(other_.tuples, self.count, None))
+                    subwindows[place].insert(other_.as_batch())
+                    other_.release()
+
     def shares(self, batch: Batch, workers: int, parts: int = 1) -> list[Probing]:
         """The work of probing with a batch, cut into parts that several workers share.
 
@@ -165,9 +179,11 @@ class SideWindow:
         With several parts, look only at one of them: at as many tuples of each subwindow that is divisible, and at
         every n-th one of the other subwindows.
         """
-        own = probing.within(part, parts)
-        if self._scanned and parts == 1:
-            return chain.from_iterable(subwindow.probe(own, sink) for subwindow in self._chain.subwindows)
+        own, subwindows = probing.within(part, parts), self._chain.subwindows
+        if parts == 1 and len(subwindows) == 1 and subwindows[0].group is None:
+            return subwindows[0].probe(own, sink)
+        if parts == 1 and self._scanned:
+            return chain.from_iterable(subwindow.probe(own, sink) for subwindow in subwindows)
         return self._counted(self._search(probing, own, sink, part, parts), probing)
 
     def _counted(self, found: Iterator[int], probing: Probing) -> Iterator[int]:
@@ -205,6 +221,7 @@ class SideWindow:
         """Let all tuples go."""
         self._chain.subwindows = []
         self._spare.clear()
+        self._stored.forget_shared()
 
     @property
     def count(self) -> int:
@@ -228,6 +245,8 @@ class SideWindow:
             self._unseen = 0
         choice = self._chooser.choose(window, lasting)
         self._choice = choice
+        if self._is_open and choice.kind is HASH:
+            self._hash_older()
         return choice.kind.open(self._opening(capacity, window, previous))
 
     def _opening(self, capacity: int, window: int, previous: Index | None) -> Opening:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,7 @@ AT_ONCE, AT_ONCE_COMPUTED = 1 << 30, 1 << 23
 """Comparisons of one call of a scan, and of one that computes for each pair, which may take a hundred times longer:
 about a tenth of a second, so that Ctrl-C is soon seen."""
 
+T = TypeVar("T")
 Template = Callable[[Lowered, Side], str]
 """Writes the text of a kernel for a lowered predicate and the side that is stored."""
 
@@ -48,6 +49,7 @@ class StoredSide:
     """The slots of one tuple side by side, wide ones first."""
     _kernels: dict[Template, Kernel] = field(init=False, default_factory=dict)
     _turned: Kernel | None = field(init=False, default=None)
+    _shared: dict[Any, Any] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         slots = self.lowered.slots[self.side]
@@ -67,6 +69,17 @@ class StoredSide:
             self._turned = LazyKernel(scan_source(self.lowered, other(self.side)), "scan")
         return self._turned
 
+    def shared(self, kind: Callable[[StoredSide], T]) -> T:
+        """The one structure of a kind that all subwindows of this window share."""
+        if kind not in self._shared:
+            self._shared[kind] = kind(self)
+        found: T = self._shared[kind]
+        return found
+
+    def forget_shared(self) -> None:
+        """The window has no subwindows any more."""
+        self._shared.clear()
+
     def tested(self, slots: Any) -> list[Array]:
         """A stored tuple's slots that the condition reads, in the kernels' order."""
         return [slots[number] for number in self.lowered.tested[self.side]]
@@ -80,17 +93,22 @@ class Subwindow:
 
     `scanned`: probes read the tuples one after the other, so each slot lies in an array of its own. Else they read
     single tuples here and there, so all slots of a tuple lie side by side: one miss of the cache instead of several.
+    Without `keeps_slots`, slots are kept elsewhere.
     """
 
     name: str
     divisible = False
 
-    def __init__(self, capacity: int, stored: StoredSide, *, scanned: bool = True) -> None:
+    def __init__(
+        self, capacity: int, stored: StoredSide, *, scanned: bool = True, keeps_slots: bool = True
+    ) -> None:  # fmt: skip
         self.stored = stored
         self.capacity = capacity
         self._records: Array | None = None
-        self.slots: dict[int, Array]
-        if scanned:
+        self.slots: dict[int, Array] = {}
+        if not keeps_slots:
+            scanned = False
+        elif scanned:
             self.slots = {number: np.zeros(capacity + PADDING, dtype) for number, dtype in stored.dtypes.items()}
         else:
             self._records = np.zeros(capacity + PADDING, stored.record)

@@ -1,0 +1,232 @@
+"""One hash table for all hashed tuples of a window.
+
+Tuples have numbers, in the order of insertion. They lie in a ring of records, the one with number n at place
+n % capacity. A bucket is a chain through the tuples of its hashes, from the newest to the oldest. `heads` has the
+number of its newest tuple, and `following` of each tuple has that of the next older one. So a probe costs one chain,
+however many subwindows there are, and nothing needs to be removed: a chain ends at the first number out of the ring.
+
+Numbers have 32 bits and wrap around. A number that was left in a bucket for so long that it is in use again leads to
+tuples of another bucket, none of which has an equal key. A chain must lead to older tuples, or it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..arrays import Array, Integers, Words
+from ..compile.cache import compiled
+from ..compile.intrinsics import prefetch
+from ..payload.gather import scatter_records
+from ..predicate.condition import KERNEL_HEADER, ConditionText
+from ..predicate.lower import Lowered
+from ..side import Side
+from .batch import Batch, PairSink
+from .hashing import hash_keys
+from .words import COMPARED, NEXT, STOPPED, new_state
+
+if TYPE_CHECKING:
+    from .subwindow import StoredSide
+
+SMALLEST = 1 << 12
+BUCKETS = 2
+"""Buckets per record, at least."""
+FIRST_NUMBER = 1 << 31
+"""So that 0, which untouched buckets hold, is out of the ring for long."""
+BLOCK = 128
+"""Probing tuples that walk along their chains together."""
+AHEAD = 16
+"""How many tuples before its use the head of a bucket is asked for."""
+LINE, HALF_LINE = 64, 32
+"""Bytes. Records of up to half a line are as long as one, so none lies in two lines."""
+
+
+def record_type(lowered: Lowered, stored: Side) -> np.dtype[Any]:
+    """What is kept of a tuple, wide fields first: its slots by their numbers, its row and coordinate, and the chain."""
+    slots = lowered.slots[stored]
+    fields = [(str(number), np.dtype(slots[number].dtype)) for number in lowered.kept[stored]]
+    fields += [("row", np.dtype(np.int64)), ("coordinate", np.dtype(np.int64)), ("following", np.dtype(np.uint32))]
+    fields.sort(key=lambda field: -field[1].itemsize)
+    offsets = np.cumsum([0, *(dtype.itemsize for _, dtype in fields)])
+    size = HALF_LINE if offsets[-1] <= HALF_LINE else -(-int(offsets[-1]) // 16) * 16
+    names, formats = zip(*fields, strict=True)
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets[:-1].tolist(), "itemsize": size})
+
+
+class HashTable:
+    """Invariant: the tuples numbered from `first` to before `end` are in the ring, each in the chain of its bucket."""
+
+    def __init__(self, stored: StoredSide) -> None:
+        lowered, mine = stored.lowered, stored.side == "right"
+        self._stored = stored
+        self._record = record_type(lowered, stored.side)
+        self._own_keys = [pair[mine] for pair in lowered.hash_slots]
+        self._probing_keys = [pair[not mine] for pair in lowered.hash_slots]
+        self._names = [name for name in self._record.names or () if name != "following"]
+        self._offsets = np.array([self._record.fields[name][1] for name in self._names], np.int64)  # type: ignore[index]
+        self._widths = np.array([self._record[name].itemsize for name in self._names], np.int64)
+        self.first = self.end = FIRST_NUMBER
+        self._live: dict[int, int] = {}
+        """The ranges of numbers that are in use: where each begins and ends."""
+        self._allocate(SMALLEST)
+
+    def _allocate(self, capacity: int) -> None:
+        memory = np.empty(capacity * self._record.itemsize + LINE, np.uint8)
+        memory = memory[-memory.ctypes.data % LINE :][: capacity * self._record.itemsize]
+        self._records: Array = memory.view(self._record)
+        self._heads = np.empty(BUCKETS * capacity, np.uint32)  # NumPy gets huge pages for this, but not for zeros
+        self._heads.fill(0)
+
+    @property
+    def nbytes(self) -> int:
+        return self._records.nbytes + self._heads.nbytes
+
+    def open(self) -> int:
+        """Begin a range of numbers; all that is inserted belongs to the newest one."""
+        self._live[self.end] = self.end
+        return self.end
+
+    def release(self, start: int) -> None:
+        """The tuples of a range are no longer needed."""
+        self._live.pop(start, None)
+        self.first = next(iter(self._live), self.end)
+
+    def insert(self, batch: Batch) -> None:
+        count = len(batch)
+        needed = self.end + count - self.first
+        if needed > len(self._records):
+            self._grow(needed)
+        columns = {"row": batch.row, "coordinate": batch.coordinate}
+        sources = [
+            np.ascontiguousarray(columns[name] if name in columns else batch.slots[int(name)]) for name in self._names
+        ]
+        addresses = np.array([source.ctypes.data for source in sources], np.int64)
+        capacity, size = len(self._records), self._record.itemsize
+        place = self.end & (capacity - 1)
+        base = self._records.ctypes.data
+        begun = min(count, capacity - place)
+        scatter_records(base + place * size, size, begun, addresses, self._offsets, self._widths)
+        if begun < count:
+            rest = addresses + begun * self._widths
+            scatter_records(base, size, count - begun, rest, self._offsets, self._widths)
+        hashes = hash_keys([batch.slots[number] for number in self._own_keys])
+        _link(hashes, self.end, self._heads, self._records["following"])
+        self.end += count
+        if self._live:
+            self._live[next(reversed(self._live))] = self.end
+
+    def _grow(self, needed: int) -> None:
+        """A larger ring with the same tuples."""
+        old, count = self._records, self.end - self.first
+        self._allocate(1 << (needed + needed // 4).bit_length())
+        numbers = np.arange(self.first, self.end)
+        moved = old[numbers & (len(old) - 1)]
+        self._records[numbers & (len(self._records) - 1)] = moved
+        if count:
+            hashes = hash_keys([np.ascontiguousarray(moved[str(number)]) for number in self._own_keys])
+            _link(hashes, self.first, self._heads, self._records["following"])
+
+    def batch(self, start: int, stop: int) -> Batch:
+        """Some tuples as they are stored; nobody is said to be in their windows."""
+        found = self._records[np.arange(start, stop) & (len(self._records) - 1)]
+        slots: list[Any] = [None] * len(self._stored.lowered.slots[self._stored.side])
+        for number in self._stored.lowered.kept[self._stored.side]:
+            slots[number] = np.ascontiguousarray(found[str(number)])
+        coordinate = np.ascontiguousarray(found["coordinate"])
+        return Batch(np.ascontiguousarray(found["row"]), coordinate, coordinate, coordinate, slots)
+
+    def probe(self, batch: Batch, start: int, stop: int, sink: PairSink) -> Iterator[int]:
+        """Find the pairs of probing tuples with the tuples of these numbers."""
+        hashes: Words = hash_keys([batch.slots[number] for number in self._probing_keys])
+        ring: Integers = np.array([self._records.ctypes.data, len(self._records) - 1, start, stop, self.end], np.int64)
+        kernel = self._stored.kernel(hash_source, "hash_probe")
+        arguments = (ring, self._heads, hashes, batch.row, batch.low, batch.high, np.empty((2, BLOCK), np.uint32))
+        slots, state = self._stored.tested_of_probes(batch), new_state()
+        while state[NEXT] < len(batch) or state[STOPPED]:
+            compared = int(state[COMPARED])
+            sink.add_rows(kernel(*arguments, sink.row_buffers, state, *slots))
+            yield int(state[COMPARED]) - compared
+
+
+@compiled
+def _link(hashes, number, heads, following):
+    """Put tuples, from this number on, in front of their chains."""
+    buckets, places = np.uint64(len(heads) - 1), len(following) - 1
+    last = len(hashes) - 1
+    for i in range(len(hashes)):
+        prefetch(heads, np.int64(hashes[min(i + AHEAD, last)] & buckets))
+        bucket = hashes[i] & buckets
+        following[(number + i) & places] = heads[bucket]
+        heads[bucket] = np.uint32(number + i)
+
+
+def hash_source(lowered: Lowered, stored: Side) -> str:
+    """Every probing tuple against its bucket.
+
+    A block of probing tuples walks along its chains in step: first to the heads of their buckets, then to the newest
+    tuples, then to the next older ones, until the last chain has ended. So all that a step reads was asked for in the
+    step before, and no jump depends on how long a chain is. `walk` has the probing tuples whose chains go on, and the
+    numbers where they do; state[STOPPED] is how many they are when the outputs were full, and state[NEXT] the first
+    probing tuple of the next block.
+    """
+    text = ConditionText(lowered, stored, "j, 0")
+    record = record_type(lowered, stored)
+    assert record.fields is not None
+    named = {f"v{number}": str(number) for number in text.stored_slots}
+    named |= {"rows": "row", "coordinates": "coordinate", "following": "following"}
+    views = ""
+    for name, field in named.items():
+        dtype, offset = record.fields[field][:2]
+        kind = "bool_" if dtype == np.bool_ else dtype.name
+        shape = f"(1, {record.itemsize // dtype.itemsize})"
+        views += f"    {name} = carray(pointer(ring[0] + {offset}), {shape}, np.{kind})\n"
+    probing = "".join(f", p{number}" for number in text.probing_slots)
+    words = record.itemsize // 8
+    ask = f"prefetch(rows, (np.int64(n) & places) * {words})"
+    if record.itemsize > HALF_LINE:
+        ask += f"; prefetch(rows, (np.int64(n) & places) * {words} + {words - 1})"
+    return f"""{KERNEL_HEADER}from numba import carray
+from streamjoin.store.words import COMPARED, MOST_TUPLES, NEXT, STOPPED
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def hash_probe(ring, heads, hashes, probing_rows, low, high, walk, out, state{probing}):
+    found, room, count = 0, out.shape[1], len(hashes)
+    begin, walking, compared = state[NEXT], state[STOPPED], state[COMPARED]
+    most = compared + MOST_TUPLES
+    buckets, places = np.uint64(len(heads) - 1), ring[1]
+    # Ages count back from the newest tuple of the ring. Those from `youngest` to before `oldest` are asked for.
+    newest, youngest, oldest = np.uint32(ring[4] - 1), np.uint32(ring[4] - ring[3]), np.uint32(ring[4] - ring[2])
+{views}    while walking > 0 or begin < count:
+        if walking == 0:
+            block = min(walk.shape[1], count - begin, room)
+            for b in range(block):
+                prefetch(heads, np.int64(hashes[begin + b] & buckets))
+            for b in range(block):
+                n = heads[hashes[begin + b] & buckets]
+                {ask}
+                walk[0, walking], walk[1, walking] = np.uint32(begin + b), n
+                walking += np.uint32(newest - n) < oldest
+            begin += block
+        if found + walking > room or compared > most:
+            break
+        compared += walking
+        going = 0
+        for w in range(walking):
+            i, n = np.int64(walk[0, w]), walk[1, w]
+            j, age = np.int64(n) & places, np.uint32(newest - n)
+{text.load("i", "i", 12)}{text.lines("i", 12)}            hit = {text.lane(lowered.condition, "i")}
+            out[0, found] = probing_rows[i]
+            out[1, found] = rows[j, 0]
+            found += hit & (age >= youngest) & (low[i] <= coordinates[j, 0]) & (coordinates[j, 0] < high[i])
+            n = following[j, 0]
+            {ask}
+            walk[0, going], walk[1, going] = np.uint32(i), n
+            older = np.uint32(newest - n)
+            going += (older > age) & (older < oldest)
+        walking = going
+    state[NEXT], state[COMPARED], state[STOPPED] = begin, compared, walking
+    return found
+"""
