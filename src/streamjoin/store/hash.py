@@ -48,8 +48,10 @@ class HashIndex(Subwindow):
 
     def attach(self, stored: StoredSide, keys: KeyChooser) -> None:
         super().attach(stored, keys)
-        tuples: Any = self._start
-        if not isinstance(tuples, Batch):
+        tuples = self.__dict__.get("_start")
+        if tuples is None:  # the state of an older version, which kept its slots itself
+            tuples, self.slots = super().as_batch(), {}
+        elif not isinstance(tuples, Batch):
             tuples = self.as_batch()
         self._table = stored.shared(HashTable)
         self._start = self._table.open()
