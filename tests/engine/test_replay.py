@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,31 @@ def test_a_reader_that_goes_back_in_time_is_refused() -> None:
                     out.read_all()
             else:
                 assert out.read_all().num_rows == 9
+
+
+def test_what_was_found_before_an_input_failed_comes_first() -> None:
+    rows = table([(n, n) for n in range(100)])
+
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield from rows.to_batches(max_chunksize=10)
+        raise OSError("the disk is gone")
+
+    reader = pa.RecordBatchReader.from_batches(rows.schema, failing())
+    with smaller(SLICE=20):
+        out = sj.join_batches(reader, rows, on=BAND, window=sj.TimeWindow(1), time="t")
+        assert out.read_next_batch().num_rows >= 60
+    with pytest.raises(OSError, match="the disk is gone"):
+        out.read_all()
+
+
+def test_a_heartbeat_has_a_time_zone_if_the_column_has_one() -> None:
+    now = datetime(2026, 1, 1)
+    for zone, wrong in ((None, now.replace(tzinfo=UTC)), ("UTC", now)):
+        schema = pa.schema([("t", pa.timestamp("us", zone)), ("x", pa.int64())])
+        with sj.WindowJoin(schema, schema, on="l.x = r.x", window="1 second", time="t") as join:
+            with pytest.raises(sj.ArgumentError, match="as the time column 't' has it"):
+                join.heartbeat("left", wrong)
+            join.heartbeat("left", now if zone is None else now.replace(tzinfo=UTC))
 
 
 def test_errors_name_the_input() -> None:

@@ -6,6 +6,7 @@ So both streams move on together. Windows hold what a running join would hold, w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow as pa
 from ..arrow.tables import as_schema, as_table, contiguous, restored, takeable
 from ..arrow.times import TimeColumns, read_time
 from ..compile.generic import extremes, is_ascending
-from ..errors import ArgumentError, DataError
+from ..errors import ArgumentError, DataError, StateError
 from ..predicate import Predicate
 from ..side import SIDES, Side
 from .options import Algorithm, How, IndexName, Order
@@ -97,7 +98,17 @@ class _Slice(NamedTuple):
 
 
 def replay(running: WindowJoin, left: Any, right: Any) -> Iterator[pa.Table]:
-    """Push all of both inputs through a join; its results, some at a time."""
+    """Push all of both inputs through a join; its results, some at a time. If an input fails, what was found before
+    comes first."""
+    try:
+        yield from _replayed(running, left, right)
+    except Exception:
+        with suppress(StateError):  # if the join itself has failed
+            yield running.poll()
+        raise
+
+
+def _replayed(running: WindowJoin, left: Any, right: Any) -> Iterator[pa.Table]:
     inputs: dict[Side, Any] = {"left": left, "right": right}
     options = running.options
     if options.time is None:

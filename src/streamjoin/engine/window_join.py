@@ -11,7 +11,7 @@ import threading
 import time as clock
 from collections.abc import Sequence
 from copy import deepcopy
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -175,6 +175,8 @@ class WindowJoin:
         type_ = self._schemas[side].field(name).type
         try:
             if pa.types.is_integer(type_) and (isinstance(time, bool) or not hasattr(time, "__index__")):
+                raise TypeError
+            if isinstance(time, datetime) and (time.tzinfo is None) != (getattr(type_, "tz", None) is None):
                 raise TypeError
             column = pa.array([time], type_)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
