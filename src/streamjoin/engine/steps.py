@@ -162,8 +162,7 @@ class Steps:
         """
         pieces = self.results.ready()[:sides]
         takes = [self.payload[side].gathering(rows) for side, rows in zip(SIDES[:sides], pieces, strict=True)]
-        taken = gathered(takes, self._crew.run)
-        return len(self.results), [column for columns in taken for column in columns]
+        return len(self.results), gathered(takes, self._crew.run)
 
     def exercise(self) -> None:
         """Call what only results call, whether or not there were any: for a rehearsal."""

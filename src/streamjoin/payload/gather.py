@@ -3,9 +3,10 @@
 `addresses[k]` is where segment `first_segment + k` begins; row r is in segment r >> SEGMENT_BITS. A row number below 0
 is a row that is not there.
 
-The row numbers lie in several pieces. `pieces[k]` says where the k-th one lies in memory and which row of the result
-its first number gives; the last line has the number of all rows. A call gathers result rows [start, stop); `start` is a
-multiple of BLOCK, so calls at the same time never write to the same cache line or the same byte of bits.
+The row numbers lie in several pieces. `pieces` has two numbers for each one: where it lies in memory, and which row of
+the result its first number gives. The last two are 0 and the number of all rows. A call gathers result rows
+[start, stop); `start` is a multiple of BLOCK, so calls at the same time never write to the same cache line or the same
+byte of bits.
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ _LENGTH = np.uint64((1 << LENGTH_BITS) - 1)
 @compiled
 def _piece_of(pieces, place):
     """The number of the piece that gives this row of the result."""
-    low, high = 0, len(pieces) - 1
+    low, high = 0, len(pieces) // 2 - 1
     while high - low > 1:
         middle = (low + high) // 2
-        if pieces[middle, 1] <= place:
+        if pieces[2 * middle + 1] <= place:
             low = middle
         else:
             high = middle
@@ -61,15 +62,15 @@ def _piece_of(pieces, place):
 def _row_numbers(pieces, piece, place, count, numbers):
     """Where the next `count` row numbers from `place` on lie: in their piece, or, where it ends too soon, in `numbers`.
     Also the piece of the last one."""
-    while pieces[piece + 1, 1] <= place:
+    while pieces[2 * piece + 3] <= place:
         piece += 1
-    first = pieces[piece, 0] + 8 * (place - pieces[piece, 1])
-    if place + count <= pieces[piece + 1, 1]:
+    first = pieces[2 * piece] + 8 * (place - pieces[2 * piece + 1])
+    if place + count <= pieces[2 * piece + 3]:
         return first, piece
     for i in range(count):
-        while pieces[piece + 1, 1] <= place + i:
+        while pieces[2 * piece + 3] <= place + i:
             piece += 1
-        numbers[i] = number_at(pieces[piece, 0] + 8 * (place + i - pieces[piece, 1]))
+        numbers[i] = number_at(pieces[2 * piece] + 8 * (place + i - pieces[2 * piece + 1]))
     return np.int64(numbers.ctypes.data), piece
 
 
@@ -109,32 +110,33 @@ def _ask_for(rows, count, addresses, base, first_row, end_row, width, nowhere, r
 
 @compiled
 def gather_records(
-    pieces, start, stop, addresses, first_segment, first_row, end_row, width, nowhere, columns, lengths, streamed
+    pieces, start, stop, addresses, first_segment, first_row, end_row, width, nowhere, columns, streamed
 ):
     """Take records of `width` bytes apart. Each column is given as where its values lie in a record, how wide they are
-    (or BITS, or TEXT), and the address that the result's go to. `lengths` sums up the lengths of texts.
+    (or BITS, or TEXT), the address that the result's go to, and 0, to which the lengths of texts are added. One more
+    line, all 0, is for what was come across: it has that in front when the call is done.
 
     A record is a few neighbouring cache lines, so a row costs one access to far memory however many columns it has.
     `nowhere` is the address of a record for rows that are not there: rows [first_row, end_row) are. `streamed`: the
-    result is too large for the cache, and its columns begin at cache lines. Returns what was come across.
+    result is too large for the cache, and its columns begin at cache lines.
     """
     base = first_segment << SEGMENT_BITS
     numbers = np.empty(BLOCK, np.int64)
     record, ahead = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
     memory = np.empty(8 * BLOCK + 64, np.uint8)
     aside = (np.int64(memory.ctypes.data) + 63) & ~63
-    piece, found = _piece_of(pieces, start), 0
+    piece, last = _piece_of(pieces, start), len(columns) - 1
     for block in range(start, stop + BLOCK, BLOCK):
         record, ahead = ahead, record
         asked = min(BLOCK, stop - block)
         if asked > 0:
             rows, piece = _row_numbers(pieces, piece, block, asked, numbers)
-            found |= _ask_for(rows, asked, addresses, base, first_row, end_row, width, nowhere, ahead)
+            columns[last, 0] |= _ask_for(rows, asked, addresses, base, first_row, end_row, width, nowhere, ahead)
         before = block - BLOCK
         if before < start:
             continue
         count = min(BLOCK, stop - before)
-        for c in range(len(columns)):
+        for c in range(last):
             offset, size = columns[c, 0], columns[c, 1]
             out = columns[c, 2]
             if size == BITS:
@@ -150,7 +152,7 @@ def gather_records(
                     word = word_at(record[i] + offset)
                     words[i] = word
                     total += word & _LENGTH
-                lengths[c] += np.int64(total)
+                columns[c, 3] += np.int64(total)
                 continue
             out += before * size
             streams = streamed and count == BLOCK and size <= 8
@@ -176,7 +178,7 @@ def gather_records(
                     stream_line(target + line, out + line)
     if streamed:
         fence()
-    return found | (np.int64(memory[0]) & 0)  # so that the memory aside is kept until here: only its address was used
+    return memory[0]  # so that the memory aside is kept until here: only its address was used
 
 
 @compiled
@@ -237,13 +239,14 @@ def copy_texts(pieces, start, stop, addresses, first_segment, words, place, end,
 
 
 @compiled
-def scatter_records(target, width, count, sources, offsets, widths):
-    """The reverse: `count` values of each column, side by side from its source's address on, go into the records from
-    the address `target` on."""
+def scatter_records(target, width, columns, start, count):
+    """The reverse: values [start, start + count) of each column go into the records from the address `target` on. Each
+    column is given as the address of its values, where they go in a record, and how wide they are."""
     for block in range(0, count, BLOCK):
         stop = min(block + BLOCK, count)
-        for c in range(len(sources)):
-            source, size, out = sources[c], widths[c], target + offsets[c]
+        for c in range(len(columns)):
+            size, out = columns[c, 2], target + columns[c, 1]
+            source = columns[c, 0] + start * size
             if size == 8:
                 for i in range(block, stop):
                     move64(source + i * 8, out + i * width)

@@ -8,8 +8,7 @@ Compiled code takes the records apart again, in parallel (`taking`, `gather`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +18,21 @@ from ..arrow.tables import restored, takeable
 from ..tasks import RunAll, one_after_another
 from .gather import SEGMENT_BITS
 from .kept_batches import KeptBatches
-from .records import Records, check_lengths, record_width
+from .records import Records, check_lengths
 from .same_texts import TextPlace, same_texts
-from .taking import Column, Pieces, Taking
+from .taking import Column, Layout, Pieces, Taking
 
 FEW_ROWS = 1 << 15
 """So few results are gathered before another thread would be awake."""
+
+
+class Selection(NamedTuple):
+    """Some columns, those of them that are in records, how they lie there, and the others."""
+
+    names: list[str]
+    kept: list[str]
+    layout: Layout
+    others: list[str]
 
 
 class Payload:
@@ -36,10 +44,10 @@ class Payload:
     def __init__(self, schema: pa.Schema, run_all: RunAll, is_ready: Callable[[], bool] = lambda: True) -> None:
         self.schema, self._names = schema, schema.names
         self._run_all, self._is_ready = run_all, is_ready
-        kept = {field.name: width for field in schema if (width := record_width(field.type)) is not None}
-        self._records = Records({name: (schema.field(name).type, width) for name, width in kept.items()})
-        self._others = KeptBatches(pa.schema([field for field in schema if field.name not in kept]))
-        self._all = self._parted(self._names)
+        self._records = Records(schema)
+        self._others = KeptBatches(pa.schema([field for field in schema if field.name not in self._records.columns]))
+        self._selections: dict[tuple[str, ...], Selection] = {}
+        self._all = self._selection(self._names)
         self._unsettled: list[tuple[int, pa.Table]] = []
         self.first = self.end = 0
 
@@ -88,27 +96,32 @@ class Payload:
 
     def arrays(self, rows: Rows, columns: list[str] | None = None) -> list[Column]:
         """The same, column by column."""
-        return gathered([self.gathering([rows], columns)], self._run_all)[0]
+        return gathered([self.gathering([rows], columns)], self._run_all)
 
     def gathering(self, pieces: Sequence[Rows], columns: list[str] | None = None) -> Gathering:
         """The same for rows in several arrays, to be done by `gathered`."""
         self.settle()
-        names, kept, others = self._all if columns is None else self._parted(columns)
-        rows = Pieces(pieces)
+        names, rows = self._names if columns is None else columns, Pieces(pieces)
         if self._unsettled:
-            return Gathering(names, rows.count, [], None, names, lambda: self._from_tables(rows.whole, names))
-        taking = self._records.taking(rows, kept, self.first, self.end)
-        return Gathering(names, rows.count, kept, taking, others, lambda: self._take_others(rows.whole, others))
+            wanted = Selection(names, [], Layout([]), names)
+            taking = self._records.taking(rows, wanted.layout, self.first, self.end)
+            return Gathering(wanted, taking, lambda: self._from_tables(rows.whole, names))
+        wanted = self._all if columns is None else self._selection(names)
+        taking = self._records.taking(rows, wanted.layout, self.first, self.end)
+        return Gathering(wanted, taking, lambda: self._take_others(rows.whole, wanted.others))
 
     def text_place(self, name: str) -> TextPlace | None:
         """Where the texts of a column lie, for `same_texts`; None if they are not in records (yet)."""
         self.settle()
         return None if self._unsettled else self._records.text_place(name)
 
-    def _parted(self, names: list[str]) -> tuple[list[str], list[str], list[str]]:
-        """Columns, those of them that are in records, and the others."""
-        kept = self._records.columns
-        return names, [name for name in names if name in kept], [name for name in names if name not in kept]
+    def _selection(self, names: list[str]) -> Selection:
+        key = tuple(names)
+        if key not in self._selections:
+            columns = self._records.columns
+            kept, others = [name for name in key if name in columns], [name for name in key if name not in columns]
+            self._selections[key] = Selection(names, kept, self._records.layout(kept), others)
+        return self._selections[key]
 
     def _take_others(self, rows: Rows, names: list[str]) -> list[Column]:
         if ((rows >= 0) & (rows < self.first)).any():
@@ -126,42 +139,40 @@ class Payload:
         return list(restored(table.take(places), schema).columns)
 
 
-@dataclass(slots=True)
 class Gathering:
-    """Columns of some rows of one side: `kept` ones come from the records, others from the batches they came in."""
+    """Columns of some rows of one side: `taking` has those of the records, `take` gets the others from Arrow tables."""
 
-    names: list[str]
-    rows: int
-    kept: list[str]
-    taking: Taking | None
-    others: list[str]
-    take_others: Callable[[], list[Column]]
+    __slots__ = ("_others", "_take", "_wanted", "taking")
 
-    def columns(self, others: list[Column]) -> list[Column]:
+    def __init__(self, wanted: Selection, taking: Taking, take: Callable[[], list[Column]]) -> None:
+        self._wanted, self.taking, self._take = wanted, taking, take
+
+    def has_others(self) -> bool:
+        return bool(self._wanted.others)
+
+    def take_others(self) -> None:
+        self._others = self._take()
+
+    def columns(self) -> list[Column]:
         """All columns, when those of the records have been gathered and the others taken."""
-        arrays = [] if self.taking is None else self.taking.arrays()
-        if not self.others:
+        arrays = self.taking.arrays()
+        if not self._wanted.others:
             return arrays
-        found = dict(zip((*self.kept, *self.others), (*arrays, *others), strict=True))
-        return [found[name] for name in self.names]
+        found = dict(zip((*self._wanted.kept, *self._wanted.others), (*arrays, *self._others), strict=True))
+        return [found[name] for name in self._wanted.names]
 
 
-def gathered(gatherings: Sequence[Gathering], run_all: RunAll) -> list[list[Column]]:
-    """The columns of several sides. Their tasks share the workers, so no side waits for the other."""
-    run = run_all if any(gathering.rows > FEW_ROWS for gathering in gatherings) else one_after_another
-    first = [[] if gathering.taking is None else gathering.taking.first_round() for gathering in gatherings]
-    of_others = [gathering.take_others for gathering in gatherings if gathering.others]
-    done = iter(run([*of_others, *chain.from_iterable(first)]))
-    others = [next(done) if gathering.others else [] for gathering in gatherings]
-    second = [
-        task
-        for gathering, tasks in zip(gatherings, first, strict=True)
-        if gathering.taking is not None
-        for task in gathering.taking.second_round([next(done) for _ in tasks])
-    ]
+def gathered(gatherings: Sequence[Gathering], run_all: RunAll) -> list[Column]:
+    """The columns of one side, or of both sides of the same results. Their tasks share the workers, so no side waits
+    for the other."""
+    sides = [gathering.taking for gathering in gatherings]
+    run = run_all if sides[0].count > FEW_ROWS else one_after_another
+    others = [gathering.take_others for gathering in gatherings if gathering.has_others()]
+    run([*others, *[task for side in sides for task in side.first_round()]])
+    second = [task for side in sides for task in side.second_round()]
     if second:
         run(second)
-    return [gathering.columns(found) for gathering, found in zip(gatherings, others, strict=True)]
+    return [column for gathering in gatherings for column in gathering.columns()]
 
 
 def have_same_texts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,8 @@ class Field:
         return words
 
     def mark_nulls(self, row: int, chunk: pa.Array) -> None:
-        if not chunk.null_count and self.validity.end > (row + len(chunk) - 1) >> SEGMENT_BITS and not self.any_null:
+        """Keep which values are NULL, by segment. Without NULLs so far, there is nothing to keep."""
+        if not (chunk.null_count or self.any_null):
             return
         valid = np.asarray(chunk.is_valid()) if chunk.null_count else None
         for segment, offset, done, length in pieces(row, len(chunk)):
@@ -98,41 +100,38 @@ class Field:
 class Records:
     """All columns of a known width, row by row. Wide values come first, so that all are aligned."""
 
-    def __init__(self, columns: dict[str, tuple[pa.DataType, int]]) -> None:
+    def __init__(self, schema: pa.Schema) -> None:
+        widths = {field.name: width for field in schema if (width := record_width(field.type)) is not None}
         self.columns: dict[str, Field] = {}
         offset = 0
-        for name, (type_, width) in sorted(columns.items(), key=lambda column: -column[1][1]):
-            self.columns[name] = Field(type_, width, offset)
-            offset += width
+        for name in sorted(widths, key=lambda name: -widths[name]):
+            self.columns[name] = Field(schema.field(name).type, widths[name], offset)
+            offset += widths[name]
         self._width = -(-offset // 4) * 4
-        self._offsets = np.array([field.offset for field in self.columns.values()], np.int64)
-        self._widths = np.array([field.width for field in self.columns.values()], np.int64)
-        self._layouts: dict[tuple[str, ...], Layout] = {}
+        self._fields = [(schema.get_field_index(name), field) for name, field in self.columns.items()]
+        self._sources = np.array([(0, field.offset, field.width) for field in self.columns.values()], np.int64)
+        """For `scatter_records`; each batch fills in where its values lie."""
         self._segments = Segments()
         self._nowhere = pa.py_buffer(bytes(max(self._width, 1)))
 
     def append(self, row: int, table: pa.Table) -> None:
-        if not self.columns:
-            return
-        columns = [table.column(name) for name in self.columns]
-        if all(column.num_chunks == 1 for column in columns):
-            self._append(row, [column.chunk(0) for column in columns])
-            return
-        for batch in table.select(list(self.columns)).to_batches():
-            if batch.num_rows:
-                self._append(row, batch.columns)
-                row += batch.num_rows
+        """Copy the rows of a table with all columns of the schema; the first one has the number `row`."""
+        if self._fields:
+            for batch in table.to_batches():
+                if batch.num_rows:
+                    self._append(row, batch)
+                    row += batch.num_rows
 
-    def _append(self, row: int, chunks: list[pa.Array]) -> None:
-        fields = self.columns.values()
-        values = [field.values(row, chunk) for field, chunk in zip(fields, chunks, strict=True)]
-        sources = np.array([address for address, _ in values], np.int64)
-        for segment, offset, done, length in pieces(row, len(chunks[0])):
-            target = self._segments.address(segment, self._fresh) + offset * self._width
-            here = sources + done * self._widths if done else sources
-            scatter_records(target, self._width, length, here, self._offsets, self._widths)
-        for field, chunk in zip(fields, chunks, strict=True):
+    def _append(self, row: int, batch: pa.RecordBatch) -> None:
+        sources, memory = self._sources, []
+        for number, (place, field) in enumerate(self._fields):
+            chunk = batch.column(place)
+            sources[number, 0], owner = field.values(row, chunk)
+            memory.append(owner)
             field.mark_nulls(row, chunk)
+        for segment, offset, done, length in pieces(row, batch.num_rows):
+            target = self._segments.address(segment, self._fresh) + offset * self._width
+            scatter_records(target, self._width, sources, done, length)
 
     def _fresh(self) -> Array:
         return self._segments.fresh(SEGMENT * self._width)
@@ -142,14 +141,15 @@ class Records:
         for field in self.columns.values():
             field.release(segment)
 
-    def taking(self, pieces: Pieces, names: list[str], first_row: int, end_row: int) -> Taking:
-        """The gathering of these columns of some rows; rows [first_row, end_row) are there."""
-        table = self._segments.addresses, self._segments.first, first_row, end_row
-        place = *table, self._width, self._nowhere.address
-        key = tuple(names)
-        if key not in self._layouts:
-            self._layouts[key] = Layout([self.columns[name] for name in names])
-        return Taking(pieces, self._layouts[key], place)
+    def layout(self, names: Sequence[str]) -> Layout:
+        """These columns as they lie in the records."""
+        return Layout([self.columns[name] for name in names])
+
+    def taking(self, pieces: Pieces, layout: Layout, first_row: int, end_row: int) -> Taking:
+        """The gathering of some columns of some rows; rows [first_row, end_row) are there."""
+        segments = self._segments
+        place = segments.addresses, segments.first, first_row, end_row, self._width, self._nowhere.address
+        return Taking(pieces, layout, place)
 
     def text_place(self, name: str) -> TextPlace | None:
         """Where the texts of a column lie; None if it holds no texts."""
