@@ -160,9 +160,9 @@ class Steps:
 
         They stay ready until `results.clear`.
         """
-        pieces = self.results.ready()[:sides]
-        takes = [self.payload[side].gathering(rows) for side, rows in zip(SIDES[:sides], pieces, strict=True)]
-        return len(self.results), gathered(takes, self._crew.run)
+        pieces = list(zip(*self.results.ready(), strict=True))
+        payloads = [(self.payload[side], None) for side in SIDES[:sides]]
+        return len(self.results), gathered(payloads, pieces, self._crew.run)
 
     def exercise(self) -> None:
         """Call what only results call, whether or not there were any: for a rehearsal."""

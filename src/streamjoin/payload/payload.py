@@ -8,7 +8,7 @@ Compiled code takes the records apart again, in parallel (`taking`, `gather`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -20,19 +20,10 @@ from .gather import SEGMENT_BITS
 from .kept_batches import KeptBatches
 from .records import Records, check_lengths
 from .same_texts import TextPlace, same_texts
-from .taking import Column, Layout, Pieces, Taking
+from .taking import Column, Pieces, Place, Taking
 
 FEW_ROWS = 1 << 15
 """So few results are gathered before another thread would be awake."""
-
-
-class Selection(NamedTuple):
-    """Some columns, those of them that are in records, how they lie there, and the others."""
-
-    names: list[str]
-    kept: list[str]
-    layout: Layout
-    others: list[str]
 
 
 class Payload:
@@ -46,8 +37,7 @@ class Payload:
         self._run_all, self._is_ready = run_all, is_ready
         self._records = Records(schema)
         self._others = KeptBatches(pa.schema([field for field in schema if field.name not in self._records.columns]))
-        self._selections: dict[tuple[str, ...], Selection] = {}
-        self._all = self._selection(self._names)
+        self._all = tuple(self._names)
         self._unsettled: list[tuple[int, pa.Table]] = []
         self.first = self.end = 0
 
@@ -96,38 +86,30 @@ class Payload:
 
     def arrays(self, rows: Rows, columns: list[str] | None = None) -> list[Column]:
         """The same, column by column."""
-        return gathered([self.gathering([rows], columns)], self._run_all)
+        return gathered([(self, columns)], [(np.ascontiguousarray(rows),)], self._run_all)
 
-    def gathering(self, pieces: Sequence[Rows], columns: list[str] | None = None) -> Gathering:
-        """The same for rows in several arrays, to be done by `gathered`."""
+    def parted(self, columns: list[str] | None) -> tuple[list[str], Place, list[str]]:
+        """Some columns, or all: where those of them lie that are in records, and the others."""
         self.settle()
-        names, rows = self._names if columns is None else columns, Pieces(pieces)
+        names = self._names if columns is None else columns
         if self._unsettled:
-            wanted = Selection(names, [], Layout([]), names)
-            taking = self._records.taking(rows, wanted.layout, self.first, self.end)
-            return Gathering(wanted, taking, lambda: self._from_tables(rows.whole, names))
-        wanted = self._all if columns is None else self._selection(names)
-        taking = self._records.taking(rows, wanted.layout, self.first, self.end)
-        return Gathering(wanted, taking, lambda: self._take_others(rows.whole, wanted.others))
+            return names, self._records.place((), self.first), names
+        others = self._others.schema.names and [name for name in names if name not in self._records.columns]
+        return names, self._records.place(self._all if columns is None else tuple(columns), self.first), others
+
+    def take_others(self, rows: Rows, names: list[str]) -> list[Column]:
+        """Those that are not in records, or not yet."""
+        if self._unsettled:
+            return self._from_tables(rows, names)
+        if ((rows >= 0) & (rows < self.first)).any():
+            raise IndexError(f"rows below {self.first} have been released")
+        columns: list[Column] = self._others.take(rows, names).columns
+        return columns
 
     def text_place(self, name: str) -> TextPlace | None:
         """Where the texts of a column lie, for `same_texts`; None if they are not in records (yet)."""
         self.settle()
         return None if self._unsettled else self._records.text_place(name)
-
-    def _selection(self, names: list[str]) -> Selection:
-        key = tuple(names)
-        if key not in self._selections:
-            columns = self._records.columns
-            kept, others = [name for name in key if name in columns], [name for name in key if name not in columns]
-            self._selections[key] = Selection(names, kept, self._records.layout(kept), others)
-        return self._selections[key]
-
-    def _take_others(self, rows: Rows, names: list[str]) -> list[Column]:
-        if ((rows >= 0) & (rows < self.first)).any():
-            raise IndexError(f"rows below {self.first} have been released")
-        columns: list[Column] = self._others.take(rows, names).columns
-        return columns
 
     def _from_tables(self, rows: Rows, names: list[str]) -> list[Column]:
         """Columns of rows that have not been copied into records."""
@@ -139,40 +121,32 @@ class Payload:
         return list(restored(table.take(places), schema).columns)
 
 
-class Gathering:
-    """Columns of some rows of one side: `taking` has those of the records, `take` gets the others from Arrow tables."""
-
-    __slots__ = ("_others", "_take", "_wanted", "taking")
-
-    def __init__(self, wanted: Selection, taking: Taking, take: Callable[[], list[Column]]) -> None:
-        self._wanted, self.taking, self._take = wanted, taking, take
-
-    def has_others(self) -> bool:
-        return bool(self._wanted.others)
-
-    def take_others(self) -> None:
-        self._others = self._take()
-
-    def columns(self) -> list[Column]:
-        """All columns, when those of the records have been gathered and the others taken."""
-        arrays = self.taking.arrays()
-        if not self._wanted.others:
-            return arrays
-        found = dict(zip((*self._wanted.kept, *self._wanted.others), (*arrays, *self._others), strict=True))
-        return [found[name] for name in self._wanted.names]
-
-
-def gathered(gatherings: Sequence[Gathering], run_all: RunAll) -> list[Column]:
-    """The columns of one side, or of both sides of the same results. Their tasks share the workers, so no side waits
-    for the other."""
-    sides = [gathering.taking for gathering in gatherings]
-    run = run_all if sides[0].count > FEW_ROWS else one_after_another
-    others = [gathering.take_others for gathering in gatherings if gathering.has_others()]
-    run([*others, *[task for side in sides for task in side.first_round()]])
-    second = [task for side in sides for task in side.second_round()]
+def gathered(
+    sides: Sequence[tuple[Payload, list[str] | None]], pieces: Sequence[Sequence[Rows]], run_all: RunAll
+) -> list[Column]:
+    """Some columns of one side, or of both (None: all). Each of the `pieces` has the row numbers of some results, side
+    by side. The tasks of both sides share the workers, so no side waits for the other."""
+    parted = [payload.parted(columns) for payload, columns in sides]
+    rows = Pieces(pieces)
+    run = run_all if rows.count > FEW_ROWS else one_after_another
+    taking = Taking(rows, [place for _, place, _ in parted])
+    of_others = [
+        partial(sides[side][0].take_others, rows.whole(side), others)
+        for side, (_, _, others) in enumerate(parted)
+        if others
+    ]
+    done = run([*of_others, *taking.first_round()])
+    second = taking.second_round(done[len(of_others) :])
     if second:
         run(second)
-    return [column for gathering in gatherings for column in gathering.columns()]
+    arrays = taking.arrays()
+    if not of_others:
+        return arrays
+    kept, columns = iter(arrays), []
+    for names, _, others in parted:
+        taken = dict(zip(others, done.pop(0), strict=True)) if others else {}
+        columns += [taken[name] if name in taken else next(kept) for name in names]
+    return columns
 
 
 def have_same_texts(

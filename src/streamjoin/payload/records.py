@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array, Words
 from ..errors import DataError
-from .gather import LENGTH_BITS, SEGMENT, SEGMENT_BITS, SLACK, scatter_records
+from .gather import BITS, LENGTH_BITS, SEGMENT, SEGMENT_BITS, SLACK, TEXT, scatter_records
 from .same_texts import TextPlace
 from .segments import Segments, pieces
-from .taking import Layout, Pieces, Taking
+from .taking import Place
 
 
 def has_bytes(type_: pa.DataType) -> bool:
@@ -39,21 +36,21 @@ class Field:
         self.type, self.width, self.offset = type_, width, offset
         self.is_text, self.is_boolean = has_bytes(type_), pa.types.is_boolean(type_)
         self.has_long_offsets = pa.types.is_large_string(type_) or pa.types.is_large_binary(type_)
+        self.kind = TEXT if self.is_text else BITS if self.is_boolean else width
+        self.is_plain = self.kind == width
+        """Whether the records have the values as Arrow has them."""
+        self.bits = 1 if self.is_boolean else 8 * width
+        """Of a value in a result."""
         self.bytes = Segments()
         self._used: dict[int, int] = {}
         self.validity = Segments()
         self.any_null = False
 
-    def values(self, row: int, chunk: pa.Array) -> tuple[int, Any]:
-        """What goes into the records: the address of values of `width` bytes, and whose memory that is."""
+    def values(self, row: int, chunk: pa.Array) -> Array:
+        """What goes into the records, if Arrow has it otherwise."""
         if self.is_text:
-            words = self._text_words(row, chunk)
-            return words.ctypes.data, words
-        if self.is_boolean:
-            flags = np.asarray((chunk.fill_null(False) if chunk.null_count else chunk).cast(pa.uint8()))
-            return flags.ctypes.data, flags
-        data = chunk.buffers()[1]
-        return data.address + chunk.offset * self.width, data
+            return self._text_words(row, chunk)
+        return np.asarray((chunk.fill_null(False) if chunk.null_count else chunk).cast(pa.uint8()))
 
     def _text_words(self, row: int, chunk: pa.Array) -> Words:
         """Keep the texts' bytes by segment; returns where each one lies there, and its length."""
@@ -79,9 +76,7 @@ class Field:
         return words
 
     def mark_nulls(self, row: int, chunk: pa.Array) -> None:
-        """Keep which values are NULL, by segment. Without NULLs so far, there is nothing to keep."""
-        if not (chunk.null_count or self.any_null):
-            return
+        """Keep which values are NULL, by segment. This need not be called before the first one comes."""
         valid = np.asarray(chunk.is_valid()) if chunk.null_count else None
         for segment, offset, done, length in pieces(row, len(chunk)):
             flags = self.validity.of(segment, lambda: None)
@@ -112,6 +107,8 @@ class Records:
         self._sources = np.array([(0, field.offset, field.width) for field in self.columns.values()], np.int64)
         """For `scatter_records`; each batch fills in where its values lie."""
         self._segments = Segments()
+        self._places: dict[tuple[str, ...], Place] = {}
+        """The last ones that were asked for."""
         self._nowhere = pa.py_buffer(bytes(max(self._width, 1)))
 
     def append(self, row: int, table: pa.Table) -> None:
@@ -123,33 +120,36 @@ class Records:
                     row += batch.num_rows
 
     def _append(self, row: int, batch: pa.RecordBatch) -> None:
-        sources, memory = self._sources, []
+        sources, segments, count = self._sources, self._segments, batch.num_rows
+        memory = []
         for number, (place, field) in enumerate(self._fields):
             chunk = batch.column(place)
-            sources[number, 0], owner = field.values(row, chunk)
-            memory.append(owner)
-            field.mark_nulls(row, chunk)
-        for segment, offset, done, length in pieces(row, batch.num_rows):
-            target = self._segments.address(segment, self._fresh) + offset * self._width
-            scatter_records(target, self._width, sources, done, length)
-
-    def _fresh(self) -> Array:
-        return self._segments.fresh(SEGMENT * self._width)
+            if field.is_plain:
+                sources[number, 0] = chunk.buffers()[1].address + chunk.offset * field.width
+            else:
+                values = field.values(row, chunk)
+                memory.append(values)
+                sources[number, 0] = values.ctypes.data
+            if chunk.null_count or field.any_null:
+                field.mark_nulls(row, chunk)
+        while segments.end << SEGMENT_BITS < row + count:
+            segments.append(segments.fresh(SEGMENT * self._width))
+        scatter_records(segments.addresses, segments.first, row, count, self._width, sources)
 
     def release(self, segment: int) -> None:
         self._segments.release(segment)
         for field in self.columns.values():
             field.release(segment)
 
-    def layout(self, names: Sequence[str]) -> Layout:
-        """These columns as they lie in the records."""
-        return Layout([self.columns[name] for name in names])
-
-    def taking(self, pieces: Pieces, layout: Layout, first_row: int, end_row: int) -> Taking:
-        """The gathering of some columns of some rows; rows [first_row, end_row) are there."""
-        segments = self._segments
-        place = segments.addresses, segments.first, first_row, end_row, self._width, self._nowhere.address
-        return Taking(pieces, layout, place)
+    def place(self, names: tuple[str, ...], first_row: int) -> Place:
+        """Where these columns of the rows from `first_row` on lie."""
+        known, addresses = self._places.get(names), self._segments.addresses
+        if known is None or known.memory is not addresses or known.first_row != first_row:
+            fields = [self.columns[name] for name in names if name in self.columns]
+            segments = addresses.ctypes.data, self._segments.first, first_row, self._segments.end << SEGMENT_BITS
+            numbers = (*segments, self._width, self._nowhere.address, len(fields), 0)
+            known = self._places[names] = Place(fields, numbers, addresses, first_row)
+        return known
 
     def text_place(self, name: str) -> TextPlace | None:
         """Where the texts of a column lie; None if it holds no texts."""

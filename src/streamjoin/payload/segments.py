@@ -27,16 +27,13 @@ class Segments:
     def of(self, segment: int, make: Callable[[], Array | None]) -> Array | None:
         """The array of a segment, made if there is none; None may stand for an array that is not needed."""
         while self.end <= segment:
-            array = make()
-            self._arrays.append(array)
-            self._places.append(0 if array is None else array.ctypes.data)
-            self._addresses = None
+            self.append(make())
         return self._arrays[segment - self.first]
 
-    def address(self, segment: int, make: Callable[[], Array | None]) -> int:
-        """Where this array lies in memory."""
-        self.of(segment, make)
-        return self._places[segment - self.first]
+    def append(self, array: Array | None) -> None:
+        self._arrays.append(array)
+        self._places.append(0 if array is None else array.ctypes.data)
+        self._addresses = None
 
     @property
     def end(self) -> int:

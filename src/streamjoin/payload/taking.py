@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array, Integers, Rows
-from .gather import BITS, BLOCK, RELEASED, TEXT, copy_texts, gather_records, gather_validity
+from .gather import ABSENT, BLOCK, FLAGS, RELEASED, copy_texts, gather_records, gather_validity
 from .segments import Segments
 
 SMALL_BUFFER = 1 << 14
@@ -35,34 +35,48 @@ class Kept(Protocol):
     """A column as the records keep it: where its values lie in a record, which are NULL, and the bytes of texts."""
 
     type: pa.DataType
-    width: int
     offset: int
+    kind: int
+    bits: int
     is_text: bool
-    is_boolean: bool
     has_long_offsets: bool
     any_null: bool
     bytes: Segments
     validity: Segments
 
 
-class Pieces:
-    """Row numbers, one behind the other, in several arrays."""
+class Place(NamedTuple):
+    """Some columns of one side, and where they lie: the first two lines of a side for `gather_records`."""
 
-    def __init__(self, arrays: Sequence[Rows]) -> None:
-        self._arrays = [array if array.flags.c_contiguous else array.copy() for array in arrays if len(array)]
-        self.count, table = 0, []
-        for array in self._arrays:
-            table += (pa.py_buffer(array).address, self.count)  # a fifth of the time of `array.ctypes.data`
-            self.count += len(array)
-        self.table: Integers = np.array([*table, 0, self.count], np.int64)
+    fields: Sequence[Kept]
+    numbers: tuple[int, ...]
+    memory: Integers
+    """What the numbers know only by its address."""
+    first_row: int
+
+
+class Pieces:
+    """The row numbers of results: arrays side by side, and such pieces one behind the other."""
+
+    def __init__(self, pieces: Sequence[Sequence[Rows]]) -> None:
+        self._pieces = pieces
+        table: list[int] = []
+        count = 0
+        for piece in pieces:
+            if len(piece[0]):
+                # An Arrow buffer knows its address in a fifth of the time of `array.ctypes.data`.
+                first, second = pa.py_buffer(piece[0]).address, pa.py_buffer(piece[-1]).address
+                table += (count, first, second)
+                count += len(piece[0])
+        table.append(count)
+        self.count, self.table = count, np.array(table, np.int64)
         """For compiled code, see `gather`."""
 
-    @property
-    def whole(self) -> Rows:
-        """All of them in one array."""
-        if len(self._arrays) == 1:
-            return self._arrays[0]
-        return np.concatenate([np.empty(0, np.int64), *self._arrays])
+    def whole(self, side: int) -> Rows:
+        """All row numbers of one side in one array."""
+        if len(self._pieces) == 1:
+            return self._pieces[0][side]
+        return np.concatenate([np.empty(0, np.int64), *[piece[side] for piece in self._pieces]])
 
     @property
     def spans(self) -> list[tuple[int, int]]:
@@ -73,94 +87,91 @@ class Pieces:
         return [(start, min(start + size, self.count)) for start in range(0, self.count, size)]
 
 
-class Layout:
-    """Some columns as they lie in records."""
-
-    def __init__(self, fields: Sequence[Kept]) -> None:
-        self.fields = fields
-        widths = [TEXT if field.is_text else BITS if field.is_boolean else field.width for field in fields]
-        lines = [(field.offset, width, 0, 0) for field, width in zip(fields, widths, strict=True)]
-        self.columns: Integers = np.array([*lines, (0, 0, 0, 0)], np.int64)
-        """For `gather_records`, which must still be told where the result's values go."""
-        self.bits = [1 if field.is_boolean else 8 * field.width for field in fields]
-        """Of a value in the result."""
-
-
 class Taking:
-    """The gathering of some columns of one side. `place` says where the records lie, as `gather_records` wants it."""
+    """The gathering of the columns of one side or both."""
 
-    def __init__(self, pieces: Pieces, layout: Layout, place: tuple[Any, ...]) -> None:
-        self.count, self._pieces, self._place = pieces.count, pieces, place
-        self._fields = layout.fields
-        self._spans = pieces.spans
-        self._outs = [new_buffer((bits * self.count + 7) // 8) for bits in layout.bits]
-        columns = layout.columns.copy()
-        for number, out in enumerate(self._outs):
-            columns[number, 2] = out.address
-        self._columns = [columns, *(columns.copy() for _ in self._spans[1:])]
-        """For each task."""
+    def __init__(self, pieces: Pieces, sides: Sequence[Place]) -> None:
+        self._pieces, self._sides, self._spans = pieces, sides, pieces.spans
+        self._columns: list[tuple[int, Kept]] = []
+        """Those of all sides, with the number of the side."""
+        self._outs: list[pa.Buffer] = []
+        numbers: list[int] = []
+        for side, place in enumerate(sides):
+            numbers += place.numbers
+            for field in place.fields:
+                out = new_buffer((field.bits * pieces.count + 7) // 8)
+                numbers += (field.offset, field.kind, out.address, 0)
+                self._columns.append((side, field))
+                self._outs.append(out)
+        job: Integers = np.array(numbers, np.int64)
+        self._jobs = [job.copy() if number else job for number in range(len(self._spans))]
         self._valid: list[pa.Buffer | None] = [None] * len(self._outs)
         self._texts: dict[int, tuple[Array, pa.Buffer]] = {}
         """Where the texts of a column end, and their bytes."""
 
     def first_round(self) -> Tasks:
-        if not self._fields:
+        if not self._columns:
             return []
-        table, place, streamed = self._pieces.table, self._place, self.count >= STREAMED_ROWS
+        table, streamed = self._pieces.table, self._pieces.count >= STREAMED_ROWS
+        last = len(self._sides) - 1
+        shares = [(0, last)] if len(self._spans) == 1 else [(side, side) for side in range(last + 1)]
         return [
-            partial(gather_records, table, *span, *place, columns, streamed)
-            for span, columns in zip(self._spans, self._columns, strict=False)
+            partial(gather_records, table, job, *share, *span, streamed)
+            for share in shares
+            for job, span in zip(self._jobs, self._spans, strict=True)
         ]
 
-    def second_round(self) -> Tasks:
+    def second_round(self, found: Sequence[int]) -> Tasks:
         """What follows from what the tasks of the first round came across."""
-        found = 0
-        for columns in self._columns:
-            found |= columns[-1, 0]
-        if found & RELEASED:
-            raise IndexError(f"rows below {self._place[2]} have been released")
         tasks: Tasks = []
-        all_there: pa.Buffer | None = None
-        for number, field in enumerate(self._fields):
+        together = 0
+        for flags in found:
+            together |= flags
+        all_there: dict[int, pa.Buffer] = {}
+        for number, (side, field) in enumerate(self._columns):
+            flags = together >> FLAGS * side
+            if flags & RELEASED:
+                raise IndexError(f"rows below {self._sides[side].first_row} have been released")
             if field.any_null:
-                self._valid[number] = self._bits(tasks, field.validity.addresses, field.validity.first)
-            elif found:
-                all_there = self._bits(tasks, _NO_NULLS, 0) if all_there is None else all_there
-                self._valid[number] = all_there
+                self._valid[number] = self._bits(tasks, side, field.validity.addresses, field.validity.first)
+            elif flags & ABSENT:
+                if side not in all_there:
+                    all_there[side] = self._bits(tasks, side, _NO_NULLS, 0)
+                self._valid[number] = all_there[side]
             if field.is_text:
-                self._texts[number] = self._copied(tasks, number, field)
+                self._texts[number] = self._copied(tasks, number, side, field)
         return tasks
 
-    def _bits(self, tasks: Tasks, addresses: Integers, first: int) -> pa.Buffer:
-        bits = new_buffer(-(-self.count // 8))
+    def _bits(self, tasks: Tasks, side: int, addresses: Integers, first: int) -> pa.Buffer:
+        bits = new_buffer(-(-self._pieces.count // 8))
         table = self._pieces.table
-        tasks += [partial(gather_validity, table, *span, addresses, first, bits.address) for span in self._spans]
+        tasks += [partial(gather_validity, table, side, *span, addresses, first, bits.address) for span in self._spans]
         return bits
 
-    def _copied(self, tasks: Tasks, number: int, field: Kept) -> tuple[Array, pa.Buffer]:
-        lengths = [int(columns[number, 3]) for columns in self._columns]
+    def _copied(self, tasks: Tasks, number: int, side: int, field: Kept) -> tuple[Array, pa.Buffer]:
+        lengths = [int(job[4 * (2 * (side + 1) + number) + 3]) for job in self._jobs]
         ends = list(accumulate(lengths))
-        total = ends[-1]
+        total = sum(lengths)
         long = field.has_long_offsets or total > LONGEST
-        count = self.count + 1
+        count = self._pieces.count + 1
         places = np.frombuffer(new_buffer((8 if long else 4) * count), np.int64 if long else np.int32)
         places[0] = 0
         content = new_buffer(total)
         words = np.frombuffer(self._outs[number], np.uint64)
         where = field.bytes.addresses, field.bytes.first, words
         tasks += [
-            partial(copy_texts, self._pieces.table, *span, *where, end - length, end, places, content.address)
-            for span, end, length in zip(self._spans, ends, lengths, strict=False)
+            partial(copy_texts, self._pieces.table, side, *span, *where, end - length, end, places, content.address)
+            for span, end, length in zip(self._spans, ends, lengths, strict=True)
         ]
         return places, content
 
     def arrays(self) -> list[Column]:
         """The columns, when all tasks are done."""
-        return [self._array(number, field) for number, field in enumerate(self._fields)]
+        return [self._array(number, field) for number, (_, field) in enumerate(self._columns)]
 
     def _array(self, number: int, field: Kept) -> Column:
-        count, valid = self.count, self._valid[number]
-        if number not in self._texts:
+        count, valid = self._pieces.count, self._valid[number]
+        if not field.is_text:
             return pa.Array.from_buffers(field.type, count, [valid, self._outs[number]])
         places, content = self._texts[number]
         if field.has_long_offsets or places[-1] <= LONGEST:
