@@ -180,8 +180,8 @@ def gather_records(pieces, job, first_side, last_side, start, stop, streamed):
     """Take the records of sides first_side to last_side apart. The `job` says how, in lines of four numbers. Each side
     has two lines: where the table of its segments' addresses lies, the first segment, the first row that is there, and
     the end of the last segment; the width of a record, the address of one for rows that are not there, the number of
-    columns, and 0. A line for each of its columns follows: where its values lie in a record, how wide they are (or BITS,
-    or TEXT), the address that the result's go to, and 0, to which the lengths of texts are added.
+    columns, and 0. A line for each column follows: where its values lie in a record, how wide they are (or BITS, or
+    TEXT), the address that the result's go to, and 0, to which the lengths of texts are added.
 
     `streamed`: the result is too large for the cache, and its columns begin at cache lines. Returns what was come
     across, FLAGS bits for each side.
