@@ -63,7 +63,7 @@ def test_pieces_and_tasks(nulls: bool, absent: bool, streamed: bool, monkeypatch
             others = [piece[::-1].copy() for piece in pieces]
             *one, texts, flags = gathered(
                 [(kept, None), (kept, ["text", "flag"])],
-                list(zip(pieces, others, strict=True)),
+                [pieces, others],
                 lambda tasks: [future.result() for future in [pool.submit(task) for task in tasks]],
             )
             rows = [int(row) for piece in pieces for row in piece]
@@ -81,7 +81,7 @@ def test_any_pieces(pieces: list[list[int]]) -> None:
     kept = Payload(pa.schema({"n": pa.int64(), "b": pa.bool_(), "s": pa.string()}), one_after_another)
     evens = pa.array(np.arange(2 * SEGMENT) % 2 == 0)
     kept.append(pa.table({"n": numbers, "b": evens, "s": numbers.cast(pa.string())}))
-    n, b, s = gathered([(kept, None)], [(np.array(piece, np.int64),) for piece in pieces], one_after_another)
+    n, b, s = gathered([(kept, None)], [[np.array(piece, np.int64) for piece in pieces]], one_after_another)
     rows = [row for piece in pieces for row in piece]
     assert n.to_pylist() == [None if row < 0 else row for row in rows]
     assert b.to_pylist() == [None if row < 0 else row % 2 == 0 for row in rows]

@@ -160,9 +160,8 @@ class Steps:
 
         They stay ready until `results.clear`.
         """
-        pieces = list(zip(*self.results.ready(), strict=True))
-        payloads = [(self.payload[side], None) for side in SIDES[:sides]]
-        return len(self.results), gathered(payloads, pieces, self._crew.run)
+        wanted = [(self.payload[side], None) for side in SIDES[:sides]]
+        return len(self.results), gathered(wanted, self.results.ready()[:sides], self._crew.run)
 
     def exercise(self) -> None:
         """Call what only results call, whether or not there were any: for a rehearsal."""

@@ -117,10 +117,9 @@ def _gather_side(pieces, side, start, stop, source, columns, streamed):
 
     A record is a few neighbouring cache lines, so a row costs one access to far memory however many columns it has.
     """
-    numbers = np.empty(BLOCK, np.int64)
-    record, ahead = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
-    memory = np.empty(8 * BLOCK + 64, np.uint8)
-    aside = (np.int64(memory.ctypes.data) + 63) & ~63
+    memory = np.empty(4 * BLOCK + 8, np.int64)
+    numbers, record, ahead = memory[:BLOCK], memory[BLOCK : 2 * BLOCK], memory[2 * BLOCK : 3 * BLOCK]
+    aside = (np.int64(memory[3 * BLOCK :].ctypes.data) + 63) & ~63
     piece, found = _piece_of(pieces, start), 0
     for block in range(start, stop + BLOCK, BLOCK):
         record, ahead = ahead, record
@@ -172,7 +171,7 @@ def _gather_side(pieces, side, start, stop, source, columns, streamed):
             if streams:
                 for line in range(0, BLOCK * size, 64):
                     stream_line(target + line, out + line)
-    return found | (np.int64(memory[0]) & 0)  # so that the memory aside is kept until here: only its address was used
+    return found | (memory[0] & 0)  # so that the memory aside is kept until here: only its address was used
 
 
 @compiled

@@ -20,7 +20,7 @@ from .gather import SEGMENT_BITS
 from .kept_batches import KeptBatches
 from .records import Records, check_lengths
 from .same_texts import TextPlace, same_texts
-from .taking import Column, Pieces, Place, Taking
+from .taking import Column, Place, Taking
 
 FEW_ROWS = 1 << 15
 """So few results are gathered before another thread would be awake."""
@@ -86,7 +86,7 @@ class Payload:
 
     def arrays(self, rows: Rows, columns: list[str] | None = None) -> list[Column]:
         """The same, column by column."""
-        return gathered([(self, columns)], [(np.ascontiguousarray(rows),)], self._run_all)
+        return gathered([(self, columns)], [[np.ascontiguousarray(rows)]], self._run_all)
 
     def parted(self, columns: list[str] | None) -> tuple[list[str], Place, list[str]]:
         """Some columns, or all: where those of them lie that are in records, and the others."""
@@ -122,16 +122,15 @@ class Payload:
 
 
 def gathered(
-    sides: Sequence[tuple[Payload, list[str] | None]], pieces: Sequence[Sequence[Rows]], run_all: RunAll
+    sides: Sequence[tuple[Payload, list[str] | None]], rows: Sequence[Sequence[Rows]], run_all: RunAll
 ) -> list[Column]:
-    """Some columns of one side, or of both (None: all). Each of the `pieces` has the row numbers of some results, side
-    by side. The tasks of both sides share the workers, so no side waits for the other."""
+    """Some columns of one side, or of both (None: all). `rows` has the row numbers of each side, piece by piece. The
+    tasks of both sides share the workers, so no side waits for the other."""
     parted = [payload.parted(columns) for payload, columns in sides]
-    rows = Pieces(pieces)
-    run = run_all if rows.count > FEW_ROWS else one_after_another
-    taking = Taking(rows, [place for _, place, _ in parted])
+    taking = Taking([place for _, place, _ in parted], rows)
+    run = run_all if taking.count > FEW_ROWS else one_after_another
     of_others = [
-        partial(sides[side][0].take_others, rows.whole(side), others)
+        partial(sides[side][0].take_others, taking.whole(side), others)
         for side, (_, _, others) in enumerate(parted)
         if others
     ]

@@ -113,17 +113,27 @@ class Records:
 
     def append(self, row: int, table: pa.Table) -> None:
         """Copy the rows of a table with all columns of the schema; the first one has the number `row`."""
-        if self._fields:
-            for batch in table.to_batches():
-                if batch.num_rows:
-                    self._append(row, batch)
-                    row += batch.num_rows
+        chunks = []
+        for place, _ in self._fields:
+            column = table.column(place)
+            if column.num_chunks != 1:
+                self._append_batches(row, table)
+                return
+            chunks.append(column.chunk(0))
+        if chunks:
+            self._append(row, table.num_rows, chunks)
 
-    def _append(self, row: int, batch: pa.RecordBatch) -> None:
-        sources, segments, count = self._sources, self._segments, batch.num_rows
+    def _append_batches(self, row: int, table: pa.Table) -> None:
+        for batch in table.to_batches():
+            if batch.num_rows:
+                self._append(row, batch.num_rows, [batch.column(place) for place, _ in self._fields])
+                row += batch.num_rows
+
+    def _append(self, row: int, count: int, chunks: list[pa.Array]) -> None:
+        sources, segments = self._sources, self._segments
         memory = []
-        for number, (place, field) in enumerate(self._fields):
-            chunk = batch.column(place)
+        for number, (_, field) in enumerate(self._fields):
+            chunk = chunks[number]
             if field.is_plain:
                 sources[number, 0] = chunk.buffers()[1].address + chunk.offset * field.width
             else:

@@ -55,80 +55,62 @@ class Place(NamedTuple):
     first_row: int
 
 
-class Pieces:
-    """The row numbers of results: arrays side by side, and such pieces one behind the other."""
+class Taking:
+    """The gathering of the columns of one side or both. `rows` has the row numbers of each side, in several pieces:
+    arrays without gaps, as long as those of the other side."""
 
-    def __init__(self, pieces: Sequence[Sequence[Rows]]) -> None:
-        self._pieces = pieces
-        table: list[int] = []
+    def __init__(self, sides: Sequence[Place], rows: Sequence[Sequence[Rows]]) -> None:
+        self._sides, self._rows = sides, rows
+        pieces: list[int] = []
         count = 0
-        for piece in pieces:
+        for piece in zip(*rows, strict=True):
             if len(piece[0]):
                 # An Arrow buffer knows its address in a fifth of the time of `array.ctypes.data`.
-                first, second = pa.py_buffer(piece[0]).address, pa.py_buffer(piece[-1]).address
-                table += (count, first, second)
+                pieces += (count, pa.py_buffer(piece[0]).address, pa.py_buffer(piece[-1]).address)
                 count += len(piece[0])
-        table.append(count)
-        self.count, self.table = count, np.array(table, np.int64)
-        """For compiled code, see `gather`."""
-
-    def whole(self, side: int) -> Rows:
-        """All row numbers of one side in one array."""
-        if len(self._pieces) == 1:
-            return self._pieces[0][side]
-        return np.concatenate([np.empty(0, np.int64), *[piece[side] for piece in self._pieces]])
-
-    @property
-    def spans(self) -> list[tuple[int, int]]:
-        """The shares of tasks."""
-        if 0 < self.count <= TASK_ROWS:
-            return [(0, self.count)]
-        size = max(TASK_ROWS, -(-self.count // (TASKS * BLOCK)) * BLOCK)
-        return [(start, min(start + size, self.count)) for start in range(0, self.count, size)]
-
-
-class Taking:
-    """The gathering of the columns of one side or both."""
-
-    def __init__(self, pieces: Pieces, sides: Sequence[Place]) -> None:
-        self._pieces, self._sides, self._spans = pieces, sides, pieces.spans
-        self._columns: list[tuple[int, Kept]] = []
-        """Those of all sides, with the number of the side."""
-        self._outs: list[pa.Buffer] = []
-        numbers: list[int] = []
+        self.count, self._spans = count, _spans(count)
+        self._pieces: Integers = np.array([*pieces, count], np.int64)
+        self._columns: list[tuple[int, Kept, pa.Buffer]] = []
+        """The number of the side, what is kept, and the values of the result."""
+        job: list[int] = []
         for side, place in enumerate(sides):
-            numbers += place.numbers
+            job += place.numbers
             for field in place.fields:
-                out = new_buffer((field.bits * pieces.count + 7) // 8)
-                numbers += (field.offset, field.kind, out.address, 0)
-                self._columns.append((side, field))
-                self._outs.append(out)
-        job: Integers = np.array(numbers, np.int64)
-        self._jobs = [job.copy() if number else job for number in range(len(self._spans))]
-        self._valid: list[pa.Buffer | None] = [None] * len(self._outs)
+                out = new_buffer((field.bits * count + 7) // 8)
+                job += (field.offset, field.kind, out.address, 0)
+                self._columns.append((side, field, out))
+        self._jobs: list[Integers] = [np.array(job, np.int64)]
+        """One for each of the spans."""
+        self._valid: dict[int, pa.Buffer] = {}
         self._texts: dict[int, tuple[Array, pa.Buffer]] = {}
         """Where the texts of a column end, and their bytes."""
 
+    def whole(self, side: int) -> Rows:
+        """All row numbers of one side in one array."""
+        arrays = self._rows[side]
+        return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, np.int64), *arrays])
+
     def first_round(self) -> Tasks:
-        if not self._columns:
+        if not self._columns or not self.count:
             return []
-        table, streamed = self._pieces.table, self._pieces.count >= STREAMED_ROWS
-        last = len(self._sides) - 1
-        shares = [(0, last)] if len(self._spans) == 1 else [(side, side) for side in range(last + 1)]
+        pieces, job, last, streamed = self._pieces, self._jobs[0], len(self._sides) - 1, self.count >= STREAMED_ROWS
+        if len(self._spans) == 1:
+            return [partial(gather_records, pieces, job, 0, last, 0, self.count, streamed)]
+        self._jobs = [job.copy() for _ in self._spans]
         return [
-            partial(gather_records, table, job, *share, *span, streamed)
-            for share in shares
-            for job, span in zip(self._jobs, self._spans, strict=True)
+            partial(gather_records, pieces, own, side, side, *span, streamed)
+            for side in range(last + 1)
+            for own, span in zip(self._jobs, self._spans, strict=True)
         ]
 
     def second_round(self, found: Sequence[int]) -> Tasks:
         """What follows from what the tasks of the first round came across."""
-        tasks: Tasks = []
         together = 0
         for flags in found:
             together |= flags
+        tasks: Tasks = []
         all_there: dict[int, pa.Buffer] = {}
-        for number, (side, field) in enumerate(self._columns):
+        for number, (side, field, out) in enumerate(self._columns):
             flags = together >> FLAGS * side
             if flags & RELEASED:
                 raise IndexError(f"rows below {self._sides[side].first_row} have been released")
@@ -139,44 +121,51 @@ class Taking:
                     all_there[side] = self._bits(tasks, side, _NO_NULLS, 0)
                 self._valid[number] = all_there[side]
             if field.is_text:
-                self._texts[number] = self._copied(tasks, number, side, field)
+                lengths = [int(job[4 * (2 * (side + 1) + number) + 3]) for job in self._jobs]
+                self._texts[number] = self._copied(tasks, side, field, out, lengths)
         return tasks
 
     def _bits(self, tasks: Tasks, side: int, addresses: Integers, first: int) -> pa.Buffer:
-        bits = new_buffer(-(-self._pieces.count // 8))
-        table = self._pieces.table
-        tasks += [partial(gather_validity, table, side, *span, addresses, first, bits.address) for span in self._spans]
+        bits = new_buffer(-(-self.count // 8))
+        where = addresses, first, bits.address
+        tasks += [partial(gather_validity, self._pieces, side, *span, *where) for span in self._spans]
         return bits
 
-    def _copied(self, tasks: Tasks, number: int, side: int, field: Kept) -> tuple[Array, pa.Buffer]:
-        lengths = [int(job[4 * (2 * (side + 1) + number) + 3]) for job in self._jobs]
-        ends = list(accumulate(lengths))
+    def _copied(
+        self, tasks: Tasks, side: int, field: Kept, out: pa.Buffer, lengths: list[int]
+    ) -> tuple[Array, pa.Buffer]:
         total = sum(lengths)
         long = field.has_long_offsets or total > LONGEST
-        count = self._pieces.count + 1
-        places = np.frombuffer(new_buffer((8 if long else 4) * count), np.int64 if long else np.int32)
+        places = np.frombuffer(new_buffer((8 if long else 4) * (self.count + 1)), np.int64 if long else np.int32)
         places[0] = 0
         content = new_buffer(total)
-        words = np.frombuffer(self._outs[number], np.uint64)
-        where = field.bytes.addresses, field.bytes.first, words
+        where = field.bytes.addresses, field.bytes.first, np.frombuffer(out, np.uint64)
         tasks += [
-            partial(copy_texts, self._pieces.table, side, *span, *where, end - length, end, places, content.address)
-            for span, end, length in zip(self._spans, ends, lengths, strict=True)
+            partial(copy_texts, self._pieces, side, *span, *where, end - length, end, places, content.address)
+            for span, end, length in zip(self._spans, accumulate(lengths), lengths, strict=False)
         ]
         return places, content
 
     def arrays(self) -> list[Column]:
         """The columns, when all tasks are done."""
-        return [self._array(number, field) for number, (_, field) in enumerate(self._columns)]
+        return [self._array(number, field, out) for number, (_, field, out) in enumerate(self._columns)]
 
-    def _array(self, number: int, field: Kept) -> Column:
-        count, valid = self._pieces.count, self._valid[number]
+    def _array(self, number: int, field: Kept, out: pa.Buffer) -> Column:
+        valid = self._valid.get(number)
         if not field.is_text:
-            return pa.Array.from_buffers(field.type, count, [valid, self._outs[number]])
+            return pa.Array.from_buffers(field.type, self.count, [valid, out])
         places, content = self._texts[number]
         if field.has_long_offsets or places[-1] <= LONGEST:
-            return pa.Array.from_buffers(field.type, count, [valid, pa.py_buffer(places), content])
+            return pa.Array.from_buffers(field.type, self.count, [valid, pa.py_buffer(places), content])
         return _cut(field.type, valid, places, content)
+
+
+def _spans(count: int) -> list[tuple[int, int]]:
+    """The shares of tasks."""
+    if 0 < count <= TASK_ROWS:
+        return [(0, count)]
+    size = max(TASK_ROWS, -(-count // (TASKS * BLOCK)) * BLOCK)
+    return [(start, min(start + size, count)) for start in range(0, count, size)]
 
 
 def _cut(type_: pa.DataType, valid: pa.Buffer | None, places: Integers, content: pa.Buffer) -> pa.ChunkedArray:
