@@ -255,33 +255,3 @@ def copy_texts(pieces, side, start, stop, addresses, first_segment, words, place
                         move128(source[i] + k, out + place + k)
             place += count
             places[block + i + 1] = place
-
-
-@compiled
-def scatter_records(addresses, first_segment, row, count, width, columns):
-    """The reverse: `count` values of each column go into the records from row number `row` on. Each column is given as
-    the address of its values, where they go in a record, and how wide they are."""
-    start = 0
-    while start < count:
-        segment, place = (row + start) >> SEGMENT_BITS, (row + start) & (SEGMENT - 1)
-        stop = min(start + BLOCK, start + SEGMENT - place, count)
-        target = addresses[segment - first_segment] + (place - start) * width
-        for c in range(len(columns)):
-            source, size, out = columns[c, 0], columns[c, 2], target + columns[c, 1]
-            if size == 8:
-                for i in range(start, stop):
-                    move64(source + i * 8, out + i * width)
-            elif size == 4:
-                for i in range(start, stop):
-                    move32(source + i * 4, out + i * width)
-            elif size == 2:
-                for i in range(start, stop):
-                    move16(source + i * 2, out + i * width)
-            elif size == 1:
-                for i in range(start, stop):
-                    move8(source + i, out + i * width)
-            else:
-                for i in range(start, stop):
-                    for w in range(0, size, 16):
-                        move128(source + i * size + w, out + i * width + w)
-        start = stop

@@ -7,9 +7,10 @@ import pyarrow as pa
 
 from ..arrays import Array, Words
 from ..errors import DataError
-from .gather import BITS, LENGTH_BITS, SEGMENT, SEGMENT_BITS, SLACK, TEXT, scatter_records
+from .gather import BITS, LENGTH_BITS, SEGMENT, SEGMENT_BITS, SLACK, TEXT
 from .same_texts import TextPlace
-from .segments import Segments, pieces
+from .scatter import bits_to_bytes, keep_texts, scatter_records
+from .segments import Segments, address_of, pieces
 from .taking import Place
 
 
@@ -50,41 +51,38 @@ class Field:
         """What goes into the records, if Arrow has it otherwise."""
         if self.is_text:
             return self._text_words(row, chunk)
-        return np.asarray((chunk.fill_null(False) if chunk.null_count else chunk).cast(pa.uint8()))
+        flags = np.empty(len(chunk), np.uint8)
+        bits_to_bytes(chunk.buffers()[1].address, chunk.offset, len(chunk), address_of(flags))
+        return flags
 
     def _text_words(self, row: int, chunk: pa.Array) -> Words:
         """Keep the texts' bytes by segment; returns where each one lies there, and its length."""
         _, offset_buffer, data = chunk.buffers()
-        offset_type = np.int64 if self.has_long_offsets else np.int32
-        offsets = np.frombuffer(offset_buffer, offset_type)[chunk.offset : chunk.offset + len(chunk) + 1].astype(
-            np.int64
-        )
-        content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
+        offsets = np.frombuffer(offset_buffer, np.int64 if self.has_long_offsets else np.int32)[chunk.offset :]
+        content = 0 if data is None else data.address
         words = np.empty(len(chunk), np.uint64)
         for segment, _, done, length in pieces(row, len(chunk)):
-            first, last = int(offsets[done]), int(offsets[done + length])
+            size = int(offsets[done + length]) - int(offsets[done])
             room, used = self.bytes.of(segment, lambda: np.empty(256, np.uint8)), self._used.get(segment, 0)
             assert room is not None
-            if used + last - first + SLACK > len(room):
-                larger = np.empty(max(2 * len(room), used + last - first + SLACK), np.uint8)
+            if used + size + SLACK > len(room):
+                larger = np.empty(max(2 * len(room), used + size + SLACK), np.uint8)
                 larger[:used] = room[:used]
-                room = self.bytes.put(segment, larger)
-            room[used : used + last - first] = content[first:last]
-            self._used[segment] = used + last - first
-            mine = offsets[done : done + length + 1]
-            words[done : done + length] = ((mine[:-1] + (used - first)) << LENGTH_BITS) | np.diff(mine)
+                self.bytes.put(segment, larger)
+            keep_texts(offsets, done, length, content, self.bytes.address(segment), used, words)
+            self._used[segment] = used + size
         return words
 
     def mark_nulls(self, row: int, chunk: pa.Array) -> None:
         """Keep which values are NULL, by segment. This need not be called before the first one comes."""
-        valid = np.asarray(chunk.is_valid()) if chunk.null_count else None
+        bits = chunk.buffers()[0] if chunk.null_count else None
         for segment, offset, done, length in pieces(row, len(chunk)):
             flags = self.validity.of(segment, lambda: None)
-            if valid is not None:
+            if bits is not None:
                 if flags is None:
-                    flags = self.validity.put(segment, np.ones(SEGMENT, np.uint8))
+                    self.validity.put(segment, np.ones(SEGMENT, np.uint8))
                     self.any_null = True
-                flags[offset : offset + length] = valid[done : done + length]
+                bits_to_bytes(bits.address, chunk.offset + done, length, self.validity.address(segment) + offset)
 
     def release(self, segment: int) -> None:
         self.bytes.release(segment)
@@ -139,7 +137,7 @@ class Records:
             else:
                 values = field.values(row, chunk)
                 memory.append(values)
-                sources[number, 0] = values.ctypes.data
+                sources[number, 0] = address_of(values)
             if chunk.null_count or field.any_null:
                 field.mark_nulls(row, chunk)
         while segments.end << SEGMENT_BITS < row + count:
@@ -156,7 +154,7 @@ class Records:
         known, addresses = self._places.get(names), self._segments.addresses
         if known is None or known.memory is not addresses or known.first_row != first_row:
             fields = [self.columns[name] for name in names if name in self.columns]
-            segments = addresses.ctypes.data, self._segments.first, first_row, self._segments.end << SEGMENT_BITS
+            segments = address_of(addresses), self._segments.first, first_row, self._segments.end << SEGMENT_BITS
             numbers = (*segments, self._width, self._nowhere.address, len(fields), 0)
             known = self._places[names] = Place(fields, numbers, addresses, first_row)
         return known

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ..arrays import Array, Integers, Rows
 from .gather import ABSENT, BLOCK, FLAGS, RELEASED, copy_texts, gather_records, gather_validity
-from .segments import Segments
+from .segments import Segments, address_of
 
 SMALL_BUFFER = 1 << 14
 TASK_ROWS, TASKS = 1 << 14, 16
@@ -65,8 +65,7 @@ class Taking:
         count = 0
         for piece in zip(*rows, strict=True):
             if len(piece[0]):
-                # An Arrow buffer knows its address in a fifth of the time of `array.ctypes.data`.
-                pieces += (count, pa.py_buffer(piece[0]).address, pa.py_buffer(piece[-1]).address)
+                pieces += (count, address_of(piece[0]), address_of(piece[-1]))
                 count += len(piece[0])
         self.count, self._spans = count, _spans(count)
         self._pieces: Integers = np.array([*pieces, count], np.int64)
