@@ -61,18 +61,19 @@ def test_pieces_and_tasks(nulls: bool, absent: bool, streamed: bool, monkeypatch
         for sizes in ([], [0], [1], [63, 1, 0, 65], [64, 64], [128], [1] * 70, [500, 3, 4000, 129]):
             pieces = [rng.integers(-1 if absent else 0, 300, size) for size in sizes]
             others = [piece[::-1].copy() for piece in pieces]
-            *one, texts, flags = gathered(
-                [(kept, None), (kept, ["text", "flag"])],
+            columns = gathered(
+                [kept, kept],
                 [pieces, others],
                 lambda tasks: [future.result() for future in [pool.submit(task) for task in tasks]],
             )
-            rows = [int(row) for piece in pieces for row in piece]
-            found = pa.Table.from_arrays(one, schema=SCHEMA)
-            found.validate(full=True)
-            assert found.to_pylist() == [lines[row] for row in rows]
-            back = [int(row) for piece in others for row in piece]
-            assert texts.to_pylist() == [lines[row]["text"] for row in back]
-            assert flags.to_pylist() == [lines[row]["flag"] for row in back]
+            for side, arrays in enumerate((pieces, others)):
+                rows = [int(row) for piece in arrays for row in piece]
+                own = columns[side * len(SCHEMA) : (side + 1) * len(SCHEMA)]
+                found = pa.Table.from_arrays(own, schema=SCHEMA)
+                found.validate(full=True)
+                assert found.to_pylist() == [lines[row] for row in rows]
+            some = kept.take(np.concatenate([*pieces, np.empty(0, np.int64)]), ["kind", "text", "flag"])
+            assert some.equals(pa.Table.from_arrays(columns[: len(SCHEMA)], schema=SCHEMA).select(some.column_names))
 
 
 @given(st.lists(st.lists(st.integers(-1, 2 * SEGMENT - 1), max_size=9), max_size=6))
@@ -81,7 +82,7 @@ def test_any_pieces(pieces: list[list[int]]) -> None:
     kept = Payload(pa.schema({"n": pa.int64(), "b": pa.bool_(), "s": pa.string()}), one_after_another)
     evens = pa.array(np.arange(2 * SEGMENT) % 2 == 0)
     kept.append(pa.table({"n": numbers, "b": evens, "s": numbers.cast(pa.string())}))
-    n, b, s = gathered([(kept, None)], [[np.array(piece, np.int64) for piece in pieces]], one_after_another)
+    n, b, s = gathered([kept], [[np.array(piece, np.int64) for piece in pieces]], one_after_another)
     rows = [row for piece in pieces for row in piece]
     assert n.to_pylist() == [None if row < 0 else row for row in rows]
     assert b.to_pylist() == [None if row < 0 else row % 2 == 0 for row in rows]

@@ -36,8 +36,10 @@ class Payload:
         self.schema, self._names = schema, schema.names
         self._run_all, self._is_ready = run_all, is_ready
         self._records = Records(schema)
-        self._others = KeptBatches(pa.schema([field for field in schema if field.name not in self._records.columns]))
+        self._other_names = [name for name in self._names if name not in self._records.columns]
+        self._others = KeptBatches(pa.schema([schema.field(name) for name in self._other_names]))
         self._all = tuple(self._names)
+        self._texts = [name for name, field in self._records.columns.items() if field.is_text]
         self._unsettled: list[tuple[int, pa.Table]] = []
         self.first = self.end = 0
 
@@ -47,9 +49,8 @@ class Payload:
 
     def check(self, table: pa.Table, argument: str) -> None:
         """DataError for values that cannot be kept."""
-        for name, field in self._records.columns.items():
-            if field.is_text:
-                check_lengths(f"{argument}: column {name!r}", table.column(name))
+        for name in self._texts:
+            check_lengths(f"{argument}: column {name!r}", table.column(name))
 
     def append(self, table: pa.Table) -> None:
         """Give the table's rows their numbers; they are copied by `settle`, which may be called later."""
@@ -63,8 +64,8 @@ class Payload:
         waiting, self._unsettled = self._unsettled, []
         for row, table in waiting:
             self._records.append(row, table)
-            if self._others.schema.names:
-                self._others.append(table.select(self._others.schema.names))
+            if self._other_names:
+                self._others.append(table.select(self._other_names))
 
     def release(self, floor: int) -> None:
         """Forget rows below this number, as far as they lie in whole segments (and, of other types, batches)."""
@@ -86,7 +87,7 @@ class Payload:
 
     def arrays(self, rows: Rows, columns: list[str] | None = None) -> list[Column]:
         """The same, column by column."""
-        return gathered([(self, columns)], [[np.ascontiguousarray(rows)]], self._run_all)
+        return gathered([self], [[np.ascontiguousarray(rows)]], self._run_all, columns)
 
     def parted(self, columns: list[str] | None) -> tuple[list[str], Place, list[str]]:
         """Some columns, or all: where those of them lie that are in records, and the others."""
@@ -94,11 +95,14 @@ class Payload:
         names = self._names if columns is None else columns
         if self._unsettled:
             return names, self._records.place((), self.first), names
-        others = self._others.schema.names and [name for name in names if name not in self._records.columns]
-        return names, self._records.place(self._all if columns is None else tuple(columns), self.first), others
+        if columns is None:
+            return names, self._records.place(self._all, self.first), self._other_names
+        others = [name for name in names if name in self._other_names]
+        return names, self._records.place(tuple(names), self.first), others
 
-    def take_others(self, rows: Rows, names: list[str]) -> list[Column]:
+    def take_others(self, pieces: Sequence[Rows], names: list[str]) -> list[Column]:
         """Those that are not in records, or not yet."""
+        rows = pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, np.int64), *pieces])
         if self._unsettled:
             return self._from_tables(rows, names)
         if ((rows >= 0) & (rows < self.first)).any():
@@ -122,29 +126,35 @@ class Payload:
 
 
 def gathered(
-    sides: Sequence[tuple[Payload, list[str] | None]], rows: Sequence[Sequence[Rows]], run_all: RunAll
+    sides: Sequence[Payload], rows: Sequence[Sequence[Rows]], run_all: RunAll, columns: list[str] | None = None
 ) -> list[Column]:
-    """Some columns of one side, or of both (None: all). `rows` has the row numbers of each side, piece by piece. The
-    tasks of both sides share the workers, so no side waits for the other."""
-    parted = [payload.parted(columns) for payload, columns in sides]
-    taking = Taking([place for _, place, _ in parted], rows)
+    """All columns of one side, or of both, or those that are named. `rows` has the row numbers of each side, piece by
+    piece. The tasks of both sides share the workers, so no side waits for the other."""
+    parted, places, tasks = [], [], []
+    for side, payload in enumerate(sides):
+        names, place, others = payload.parted(columns)
+        parted.append((names, others))
+        places.append(place)
+        if others:
+            tasks.append(partial(payload.take_others, rows[side], others))
+    taking, separate = Taking(places, rows), len(tasks)
     run = run_all if taking.count > FEW_ROWS else one_after_another
-    of_others = [
-        partial(sides[side][0].take_others, taking.whole(side), others)
-        for side, (_, _, others) in enumerate(parted)
-        if others
-    ]
-    done = run([*of_others, *taking.first_round()])
-    second = taking.second_round(done[len(of_others) :])
+    done = run(tasks + taking.first_round())
+    second = taking.second_round(done[separate:])
     if second:
         run(second)
     arrays = taking.arrays()
-    if not of_others:
-        return arrays
-    kept, columns = iter(arrays), []
-    for names, _, others in parted:
-        taken = dict(zip(others, done.pop(0), strict=True)) if others else {}
-        columns += [taken[name] if name in taken else next(kept) for name in names]
+    return arrays if not separate else _in_order(parted, arrays, done)
+
+
+def _in_order(
+    parted: list[tuple[list[str], list[str]]], arrays: list[Column], taken: list[list[Column]]
+) -> list[Column]:
+    """All columns, by their names and the names of those that were not in records."""
+    kept, separate, columns = iter(arrays), iter(taken), list[Column]()
+    for names, others in parted:
+        found = dict(zip(others, next(separate), strict=True)) if others else {}
+        columns += [found[name] if name in found else next(kept) for name in names]
     return columns
 
 

@@ -84,11 +84,6 @@ class Taking:
         self._texts: dict[int, tuple[Array, pa.Buffer]] = {}
         """Where the texts of a column end, and their bytes."""
 
-    def whole(self, side: int) -> Rows:
-        """All row numbers of one side in one array."""
-        arrays = self._rows[side]
-        return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, np.int64), *arrays])
-
     def first_round(self) -> Tasks:
         if not self._columns or not self.count:
             return []
@@ -147,13 +142,16 @@ class Taking:
 
     def arrays(self) -> list[Column]:
         """The columns, when all tasks are done."""
-        return [self._array(number, field, out) for number, (_, field, out) in enumerate(self._columns)]
+        columns: list[Column] = []
+        for number, (_, field, out) in enumerate(self._columns):
+            valid = self._valid.get(number)
+            if field.is_text:
+                columns.append(self._text_column(field, valid, *self._texts[number]))
+            else:
+                columns.append(pa.Array.from_buffers(field.type, self.count, [valid, out]))
+        return columns
 
-    def _array(self, number: int, field: Kept, out: pa.Buffer) -> Column:
-        valid = self._valid.get(number)
-        if not field.is_text:
-            return pa.Array.from_buffers(field.type, self.count, [valid, out])
-        places, content = self._texts[number]
+    def _text_column(self, field: Kept, valid: pa.Buffer | None, places: Integers, content: pa.Buffer) -> Column:
         if field.has_long_offsets or places[-1] <= LONGEST:
             return pa.Array.from_buffers(field.type, self.count, [valid, pa.py_buffer(places), content])
         return _cut(field.type, valid, places, content)
