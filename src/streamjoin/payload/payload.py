@@ -81,9 +81,8 @@ class Payload:
 
     def take(self, rows: Rows, columns: list[str] | None = None) -> pa.Table:
         """The given rows, in the given order; row number -1 gives NULLs."""
-        names = self._names if columns is None else columns
-        schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in names])
-        return pa.Table.from_arrays(self.arrays(rows, names), schema=schema)
+        schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
+        return pa.Table.from_arrays(self.arrays(rows, columns), schema=schema)
 
     def arrays(self, rows: Rows, columns: list[str] | None = None) -> list[Column]:
         """The same, column by column."""

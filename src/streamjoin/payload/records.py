@@ -59,6 +59,7 @@ class Field:
         """Keep the texts' bytes by segment; returns where each one lies there, and its length."""
         _, offset_buffer, data = chunk.buffers()
         offsets = np.frombuffer(offset_buffer, np.int64 if self.has_long_offsets else np.int32)[chunk.offset :]
+        source = offset_buffer.address + chunk.offset * offsets.itemsize, self.has_long_offsets
         content = 0 if data is None else data.address
         words = np.empty(len(chunk), np.uint64)
         for segment, _, done, length in pieces(row, len(chunk)):
@@ -69,7 +70,7 @@ class Field:
                 larger = np.empty(max(2 * len(room), used + size + SLACK), np.uint8)
                 larger[:used] = room[:used]
                 self.bytes.put(segment, larger)
-            keep_texts(offsets, done, length, content, self.bytes.address(segment), used, words)
+            keep_texts(*source, done, length, content, self.bytes.address(segment), used, words)
             self._used[segment] = used + size
         return words
 

@@ -8,7 +8,7 @@ from numba import carray  # type: ignore[attr-defined]
 from ..compile.cache import compiled
 from ..compile.intrinsics import pointer
 from .gather import BLOCK, LENGTH_BITS, SEGMENT, SEGMENT_BITS
-from .moves import byte_at, copy_bytes, move8, move16, move32, move64, move128
+from .moves import byte_at, copy_bytes, move8, move16, move32, move64, move128, number_at, short_number_at
 
 
 @compiled
@@ -51,11 +51,18 @@ def bits_to_bytes(bits, first, count, target):
 
 
 @compiled
-def keep_texts(offsets, first, count, content, target, used, words):
+def _offset(offsets, is_long, number):
+    return number_at(offsets + 8 * number) if is_long else np.int64(short_number_at(offsets + 4 * number))
+
+
+@compiled
+def keep_texts(offsets, is_long, first, count, content, target, used, words):
     """Copy texts [first, first + count) behind the bytes of their segment that are `used`, at the address `target`. The
-    bytes come from the address `content`, where `offsets` says which are whose. `words` gets the word of each text."""
-    begin, end = np.int64(offsets[first]), np.int64(offsets[first + count])
-    copy_bytes(content + begin, target + used, end - begin)
+    bytes come from the address `content`; at the address `offsets` lie numbers of 32 bits, or 64 if `is_long`, that say
+    which are whose. `words` gets the word of each text."""
+    begin = place = _offset(offsets, is_long, first)
     for i in range(first, first + count):
-        place, length = np.int64(offsets[i]) - begin + used, np.int64(offsets[i + 1]) - np.int64(offsets[i])
-        words[i] = np.uint64(place << LENGTH_BITS | length)
+        end = _offset(offsets, is_long, i + 1)
+        words[i] = np.uint64((place - begin + used) << LENGTH_BITS | (end - place))
+        place = end
+    copy_bytes(content + begin, target + used, place - begin)

@@ -60,7 +60,7 @@ class Taking:
     arrays without gaps, as long as those of the other side."""
 
     def __init__(self, sides: Sequence[Place], rows: Sequence[Sequence[Rows]]) -> None:
-        self._sides, self._rows = sides, rows
+        self._sides, self._rows = sides, rows  # so that the memory is kept that compiled code finds by its address
         pieces: list[int] = []
         count = 0
         for piece in zip(*rows, strict=True):
@@ -79,12 +79,13 @@ class Taking:
                 job += (field.offset, field.kind, out.address, 0)
                 self._columns.append((side, field, out))
         self._jobs: list[Integers] = [np.array(job, np.int64)]
-        """One for each of the spans."""
+        """One for each of the spans: it gets the lengths of the texts there."""
         self._valid: dict[int, pa.Buffer] = {}
         self._texts: dict[int, tuple[Array, pa.Buffer]] = {}
         """Where the texts of a column end, and their bytes."""
 
     def first_round(self) -> Tasks:
+        """One task for few rows. Otherwise one side comes behind the other, so that its records stay in the cache."""
         if not self._columns or not self.count:
             return []
         pieces, job, last, streamed = self._pieces, self._jobs[0], len(self._sides) - 1, self.count >= STREAMED_ROWS
@@ -115,7 +116,8 @@ class Taking:
                     all_there[side] = self._bits(tasks, side, _NO_NULLS, 0)
                 self._valid[number] = all_there[side]
             if field.is_text:
-                lengths = [int(job[4 * (2 * (side + 1) + number) + 3]) for job in self._jobs]
+                line = 2 * (side + 1) + number
+                lengths = [int(job[4 * line + 3]) for job in self._jobs]
                 self._texts[number] = self._copied(tasks, side, field, out, lengths)
         return tasks
 
