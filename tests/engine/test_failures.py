@@ -103,7 +103,7 @@ def test_a_poll_that_fails_loses_nothing(order: str, last: str, failing: int, mo
     with opened(order=order) as join:
         join.push_left(rows([1, 2, 3], [1, 2, 3]))
         join.push_right(rows([1, 2, 3], [1, 2, 3]))
-        calls, take = itertools.count(1), payload.Payload.gathering
+        calls, take = itertools.count(1), payload.Payload.parted
 
         def sometimes(self: payload.Payload, *args: Any, **kwargs: Any) -> Any:
             if next(calls) == failing:
@@ -111,7 +111,7 @@ def test_a_poll_that_fails_loses_nothing(order: str, last: str, failing: int, mo
             return take(self, *args, **kwargs)
 
         with monkeypatch.context() as patch:
-            patch.setattr(payload.Payload, "gathering", sometimes)
+            patch.setattr(payload.Payload, "parted", sometimes)
             with pytest.raises((MemoryError, sj.StreamJoinError)):
                 getattr(join, last)()
             assert join.metrics()["pending"] == 3

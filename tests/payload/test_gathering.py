@@ -60,15 +60,20 @@ def test_pieces_and_tasks(nulls: bool, absent: bool, streamed: bool, monkeypatch
     with ThreadPoolExecutor(2) as pool:
         for sizes in ([], [0], [1], [63, 1, 0, 65], [64, 64], [128], [1] * 70, [500, 3, 4000, 129]):
             pieces = [rng.integers(-1 if absent else 0, 300, size) for size in sizes]
-            sides = [kept.gathering(pieces), kept.gathering(pieces[::-1], ["text", "flag"])]
-            one, two = gathered(sides, lambda tasks: [f.result() for f in [pool.submit(task) for task in tasks]])
-            rows = [int(row) for piece in pieces for row in piece]
-            found = pa.Table.from_arrays(one, schema=SCHEMA)
-            found.validate(full=True)
-            assert found.to_pylist() == [lines[row] for row in rows]
-            back = [int(row) for piece in pieces[::-1] for row in piece]
-            assert two[0].to_pylist() == [lines[row]["text"] for row in back]
-            assert two[1].to_pylist() == [lines[row]["flag"] for row in back]
+            others = [piece[::-1].copy() for piece in pieces]
+            columns = gathered(
+                [kept, kept],
+                [pieces, others],
+                lambda tasks: [future.result() for future in [pool.submit(task) for task in tasks]],
+            )
+            for side, arrays in enumerate((pieces, others)):
+                rows = [int(row) for piece in arrays for row in piece]
+                own = columns[side * len(SCHEMA) : (side + 1) * len(SCHEMA)]
+                found = pa.Table.from_arrays(own, schema=SCHEMA)
+                found.validate(full=True)
+                assert found.to_pylist() == [lines[row] for row in rows]
+            some = kept.take(np.concatenate([*pieces, np.empty(0, np.int64)]), ["kind", "text", "flag"])
+            assert some.equals(pa.Table.from_arrays(columns[: len(SCHEMA)], schema=SCHEMA).select(some.column_names))
 
 
 @given(st.lists(st.lists(st.integers(-1, 2 * SEGMENT - 1), max_size=9), max_size=6))
@@ -77,7 +82,7 @@ def test_any_pieces(pieces: list[list[int]]) -> None:
     kept = Payload(pa.schema({"n": pa.int64(), "b": pa.bool_(), "s": pa.string()}), one_after_another)
     evens = pa.array(np.arange(2 * SEGMENT) % 2 == 0)
     kept.append(pa.table({"n": numbers, "b": evens, "s": numbers.cast(pa.string())}))
-    ((n, b, s),) = gathered([kept.gathering([np.array(piece, np.int64) for piece in pieces])], one_after_another)
+    n, b, s = gathered([kept], [[np.array(piece, np.int64) for piece in pieces]], one_after_another)
     rows = [row for piece in pieces for row in piece]
     assert n.to_pylist() == [None if row < 0 else row for row in rows]
     assert b.to_pylist() == [None if row < 0 else row % 2 == 0 for row in rows]

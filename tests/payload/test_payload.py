@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -135,3 +137,31 @@ def test_a_text_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     kept.check(pa.table({"s": ["1234567", None]}), "push_left")
     with pytest.raises(DataError, match="push_left: column 's' holds a text of 8 bytes"):
         kept.check(pa.table({"s": ["1", "12345678"]}), "push_left")
+
+
+def test_chunks_across_segments() -> None:
+    """Columns whose chunks end at different rows, some of them empty, with NULLs on both sides of a segment's end."""
+    count = SEGMENT + 40
+    numbers = [None if i % 7 == 3 and i > SEGMENT - 20 else i for i in range(count)]
+    whole = {
+        "n": pa.array(numbers, pa.int64()),
+        "b": pa.array([None if n is None else n % 3 == 0 for n in numbers], pa.bool_()),
+        "s": pa.array([None if n is None else f"text {n}" for n in numbers], pa.string()),
+        "l": pa.array([None if n is None else str(n) for n in numbers], pa.large_string()),
+    }
+    cuts = {
+        "n": (0, 5, SEGMENT - 9, count),
+        "b": (0, SEGMENT + 3, count),
+        "s": (0, 0, 17, count, count),
+        "l": (0, count),
+    }
+    chunked = {name: pa.chunked_array([whole[name].slice(a, b - a) for a, b in pairwise(cuts[name])]) for name in whole}
+    table = pa.table(chunked)
+    kept = Payload(table.schema, run_all)
+    kept.append(table)
+    kept.append(table.slice(SEGMENT - 30))
+    rows = np.arange(SEGMENT - 25, count + 60)
+    wanted = pa.concat_tables([table, table.slice(SEGMENT - 30)]).slice(SEGMENT - 25, len(rows))
+    found = kept.take(rows)
+    found.validate(full=True)
+    assert found.equals(wanted)

@@ -155,15 +155,12 @@ class Steps:
         self.results.end(self._times)
         self.results.close(self._times)
 
-    def gathered(self, sides: int) -> tuple[int, list[pa.Array | pa.ChunkedArray]]:
-        """How many results are ready, and their columns: of the left, or of both sides.
+    def gathered(self, sides: int) -> list[pa.Array | pa.ChunkedArray]:
+        """The columns of the results that are ready: of the left, or of both sides.
 
         They stay ready until `results.clear`.
         """
-        pieces = self.results.ready()[:sides]
-        takes = [self.payload[side].gathering(rows) for side, rows in zip(SIDES[:sides], pieces, strict=True)]
-        taken = gathered(takes, self._crew.run)
-        return len(self.results), [column for columns in taken for column in columns]
+        return gathered(list(self.payload.values())[:sides], self.results.ready()[:sides], self._crew.run)
 
     def exercise(self) -> None:
         """Call what only results call, whether or not there were any: for a rehearsal."""

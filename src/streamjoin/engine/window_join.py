@@ -324,7 +324,7 @@ class WindowJoin:
         if not len(steps.results) and self._nothing is not None:
             return self._marked(steps, self._nothing)
         try:
-            count, columns = steps.gathered(1 if self.options.how in ("semi", "anti") else 2)
+            columns = steps.gathered(1 if self.options.how in ("semi", "anti") else 2)
         except pa.ArrowException as error:
             raise DataError(f"poll: {len(steps.results)} results cannot be put into one table: {error}") from None
         except BaseException as error:
@@ -333,8 +333,8 @@ class WindowJoin:
             raise
         table = pa.Table.from_arrays(columns, schema=self._schema)
         steps.results.clear()
-        self._out += count
-        if not count:
+        self._out += table.num_rows
+        if not table.num_rows:
             self._nothing = table
         return self._marked(steps, table)
 

@@ -3,9 +3,10 @@
 `addresses[k]` is where segment `first_segment + k` begins; row r is in segment r >> SEGMENT_BITS. A row number below 0
 is a row that is not there.
 
-The row numbers lie in several pieces. `pieces[k]` says where the k-th one lies in memory and which row of the result
-its first number gives; the last line has the number of all rows. A call gathers result rows [start, stop); `start` is a
-multiple of BLOCK, so calls at the same time never write to the same cache line or the same byte of bits.
+The row numbers of the results lie in several `pieces`. Each piece has three numbers: which row of the result it begins
+with, and where its row numbers of the first and of the second side lie in memory. The number of all rows comes last. A
+call gathers result rows [start, stop); `start` is a multiple of BLOCK, so calls at the same time never write to the
+same cache line or the same byte of bits.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ LENGTH_BITS = 28
 """A text is known by one word: where it starts among its segment's bytes, and its length in the low bits."""
 SLACK, LARGEST_MOVED = 16, 64
 """Bytes behind the texts of a segment that may be read: texts of up to 64 bytes are copied 16 bytes at a time."""
-ABSENT, RELEASED = 1, 2
-"""What a gathering came across: rows that are not there, and rows that are there no more."""
+ABSENT, RELEASED, FLAGS = 1, 2, 2
+"""What a gathering came across: rows that are not there, and rows that are there no more. Two bits tell it."""
 BITS, TEXT = -1, -2
 """Widths that stand for more: a byte that becomes a bit, and the word of a text, whose length is summed up."""
 _LENGTH = np.uint64((1 << LENGTH_BITS) - 1)
@@ -47,10 +48,10 @@ _LENGTH = np.uint64((1 << LENGTH_BITS) - 1)
 @compiled
 def _piece_of(pieces, place):
     """The number of the piece that gives this row of the result."""
-    low, high = 0, len(pieces) - 1
+    low, high = 0, len(pieces) // 3
     while high - low > 1:
         middle = (low + high) // 2
-        if pieces[middle, 1] <= place:
+        if pieces[3 * middle] <= place:
             low = middle
         else:
             high = middle
@@ -58,18 +59,18 @@ def _piece_of(pieces, place):
 
 
 @compiled
-def _row_numbers(pieces, piece, place, count, numbers):
+def _row_numbers(pieces, side, piece, place, count, numbers):
     """Where the next `count` row numbers from `place` on lie: in their piece, or, where it ends too soon, in `numbers`.
     Also the piece of the last one."""
-    while pieces[piece + 1, 1] <= place:
+    while pieces[3 * (piece + 1)] <= place:
         piece += 1
-    first = pieces[piece, 0] + 8 * (place - pieces[piece, 1])
-    if place + count <= pieces[piece + 1, 1]:
+    first = pieces[3 * piece + 1 + side] + 8 * (place - pieces[3 * piece])
+    if place + count <= pieces[3 * (piece + 1)]:
         return first, piece
     for i in range(count):
-        while pieces[piece + 1, 1] <= place + i:
+        while pieces[3 * (piece + 1)] <= place + i:
             piece += 1
-        numbers[i] = number_at(pieces[piece, 0] + 8 * (place + i - pieces[piece, 1]))
+        numbers[i] = number_at(pieces[3 * piece + 1 + side] + 8 * (place + i - pieces[3 * piece]))
     return np.int64(numbers.ctypes.data), piece
 
 
@@ -82,8 +83,9 @@ def _put_bits(bits, address, count):
 
 
 @compiled
-def _ask_for(rows, count, addresses, base, first_row, end_row, width, nowhere, record):
+def _ask_for(rows, count, source, record):
     """The addresses of some rows' records, which start to be loaded; returns what was come across."""
+    addresses, base, first_row, end_row, width, nowhere = source
     crosses, missing = 64 % width != 0, np.int64(0)
     room = np.uint64(end_row - first_row)
     for i in range(count):
@@ -92,7 +94,9 @@ def _ask_for(rows, count, addresses, base, first_row, end_row, width, nowhere, r
         missing |= np.int64(far)
         inside = base if far else row
         place = np.uint64(inside - base)
-        address = addresses[place >> np.uint64(SEGMENT_BITS)] + (inside & (SEGMENT - 1)) * width
+        address = (
+            number_at(addresses + 8 * np.int64(place >> np.uint64(SEGMENT_BITS))) + (inside & (SEGMENT - 1)) * width
+        )
         address = nowhere if far else address
         record[i] = address
         prefetch_at(address)
@@ -108,28 +112,21 @@ def _ask_for(rows, count, addresses, base, first_row, end_row, width, nowhere, r
 
 
 @compiled
-def gather_records(
-    pieces, start, stop, addresses, first_segment, first_row, end_row, width, nowhere, columns, lengths, streamed
-):
-    """Take records of `width` bytes apart. Each column is given as where its values lie in a record, how wide they are
-    (or BITS, or TEXT), and the address that the result's go to. `lengths` sums up the lengths of texts.
+def _gather_side(pieces, side, start, stop, source, columns, streamed):
+    """Take the records of one side apart; returns what was come across.
 
     A record is a few neighbouring cache lines, so a row costs one access to far memory however many columns it has.
-    `nowhere` is the address of a record for rows that are not there: rows [first_row, end_row) are. `streamed`: the
-    result is too large for the cache, and its columns begin at cache lines. Returns what was come across.
     """
-    base = first_segment << SEGMENT_BITS
-    numbers = np.empty(BLOCK, np.int64)
-    record, ahead = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
-    memory = np.empty(8 * BLOCK + 64, np.uint8)
-    aside = (np.int64(memory.ctypes.data) + 63) & ~63
+    memory = np.empty(4 * BLOCK + 8, np.int64)
+    numbers, record, ahead = memory[:BLOCK], memory[BLOCK : 2 * BLOCK], memory[2 * BLOCK : 3 * BLOCK]
+    aside = (np.int64(memory[3 * BLOCK :].ctypes.data) + 63) & ~63
     piece, found = _piece_of(pieces, start), 0
     for block in range(start, stop + BLOCK, BLOCK):
         record, ahead = ahead, record
         asked = min(BLOCK, stop - block)
         if asked > 0:
-            rows, piece = _row_numbers(pieces, piece, block, asked, numbers)
-            found |= _ask_for(rows, asked, addresses, base, first_row, end_row, width, nowhere, ahead)
+            rows, piece = _row_numbers(pieces, side, piece, block, asked, numbers)
+            found |= _ask_for(rows, asked, source, ahead)
         before = block - BLOCK
         if before < start:
             continue
@@ -150,7 +147,7 @@ def gather_records(
                     word = word_at(record[i] + offset)
                     words[i] = word
                     total += word & _LENGTH
-                lengths[c] += np.int64(total)
+                columns[c, 3] += np.int64(total)
                 continue
             out += before * size
             streams = streamed and count == BLOCK and size <= 8
@@ -174,13 +171,37 @@ def gather_records(
             if streams:
                 for line in range(0, BLOCK * size, 64):
                     stream_line(target + line, out + line)
-    if streamed:
-        fence()
-    return found | (np.int64(memory[0]) & 0)  # so that the memory aside is kept until here: only its address was used
+    return found | (memory[0] & 0)  # so that the memory aside is kept until here: only its address was used
 
 
 @compiled
-def gather_validity(pieces, start, stop, addresses, first_segment, out):
+def gather_records(pieces, job, first_side, last_side, start, stop, streamed):
+    """Take the records of sides first_side to last_side apart. The `job` says how, in lines of four numbers. Each side
+    has two lines: where the table of its segments' addresses lies, the first segment, the first row that is there, and
+    the end of the last segment; the width of a record, the address of one for rows that are not there, the number of
+    columns, and 0. A line for each column follows: where its values lie in a record, how wide they are (or BITS, or
+    TEXT), the address that the result's go to, and 0, to which the lengths of texts are added.
+
+    `streamed`: the result is too large for the cache, and its columns begin at cache lines. Returns what was come
+    across, FLAGS bits for each side.
+    """
+    lines = job.reshape(-1, 4)
+    line, side, found = 0, 0, 0
+    while line < len(lines):
+        base, first_row, end_row = lines[line, 1] << SEGMENT_BITS, lines[line, 2], lines[line, 3]
+        source = lines[line, 0], base, first_row, end_row, lines[line + 1, 0], lines[line + 1, 1]
+        columns = lines[line + 2 : line + 2 + lines[line + 1, 2]]
+        if len(columns) and first_side <= side <= last_side:
+            found |= _gather_side(pieces, side, start, stop, source, columns, streamed) << FLAGS * side
+        line += 2 + len(columns)
+        side += 1
+    if streamed:
+        fence()
+    return found
+
+
+@compiled
+def gather_validity(pieces, side, start, stop, addresses, first_segment, out):
     """The bits of the rows that are there and not NULL, to the address `out`; returns how many have none.
 
     A segment without NULLs has the address 0; no addresses at all: there are no NULLs.
@@ -190,7 +211,7 @@ def gather_validity(pieces, start, stop, addresses, first_segment, out):
     piece, none = _piece_of(pieces, start), np.int64(0)
     for block in range(start, stop, BLOCK):
         count = min(BLOCK, stop - block)
-        rows, piece = _row_numbers(pieces, piece, block, count, numbers)
+        rows, piece = _row_numbers(pieces, side, piece, block, count, numbers)
         bits = np.uint64(0)
         for i in range(count):
             row = number_at(rows + 8 * i)
@@ -205,7 +226,7 @@ def gather_validity(pieces, start, stop, addresses, first_segment, out):
 
 
 @compiled
-def copy_texts(pieces, start, stop, addresses, first_segment, words, place, end, places, out):
+def copy_texts(pieces, side, start, stop, addresses, first_segment, words, place, end, places, out):
     """The bytes of texts, one behind the other, from out + place to out + end; places[i + 1] is where text i ends.
 
     Short texts are copied with what lies behind them, which the next text overwrites.
@@ -215,7 +236,7 @@ def copy_texts(pieces, start, stop, addresses, first_segment, words, place, end,
     piece = _piece_of(pieces, start)
     for block in range(start, stop, BLOCK):
         asked = min(BLOCK, stop - block)
-        rows, piece = _row_numbers(pieces, piece, block, asked, numbers)
+        rows, piece = _row_numbers(pieces, side, piece, block, asked, numbers)
         for i in range(asked):
             word = words[block + i]
             source[i] = out
@@ -234,29 +255,3 @@ def copy_texts(pieces, start, stop, addresses, first_segment, words, place, end,
                         move128(source[i] + k, out + place + k)
             place += count
             places[block + i + 1] = place
-
-
-@compiled
-def scatter_records(target, width, count, sources, offsets, widths):
-    """The reverse: `count` values of each column, side by side from its source's address on, go into the records from
-    the address `target` on."""
-    for block in range(0, count, BLOCK):
-        stop = min(block + BLOCK, count)
-        for c in range(len(sources)):
-            source, size, out = sources[c], widths[c], target + offsets[c]
-            if size == 8:
-                for i in range(block, stop):
-                    move64(source + i * 8, out + i * width)
-            elif size == 4:
-                for i in range(block, stop):
-                    move32(source + i * 4, out + i * width)
-            elif size == 2:
-                for i in range(block, stop):
-                    move16(source + i * 2, out + i * width)
-            elif size == 1:
-                for i in range(block, stop):
-                    move8(source + i, out + i * width)
-            else:
-                for i in range(block, stop):
-                    for w in range(0, size, 16):
-                        move128(source + i * size + w, out + i * width + w)

@@ -27,7 +27,8 @@ def _loader(kind: Any, bits: int) -> Any:
     return load
 
 
-byte_at, word_at, number_at = _loader(types.uint8, 8), _loader(types.uint64, 64), _loader(types.int64, 64)
+byte_at, word_at = _loader(types.uint8, 8), _loader(types.uint64, 64)
+number_at, short_number_at = _loader(types.int64, 64), _loader(types.int32, 32)
 
 
 def _mover(bits: int) -> Any:

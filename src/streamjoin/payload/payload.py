@@ -8,8 +8,7 @@ Compiled code takes the records apart again, in parallel (`taking`, `gather`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +18,9 @@ from ..arrow.tables import restored, takeable
 from ..tasks import RunAll, one_after_another
 from .gather import SEGMENT_BITS
 from .kept_batches import KeptBatches
-from .records import Records, check_lengths, record_width
+from .records import Records, check_lengths
 from .same_texts import TextPlace, same_texts
-from .taking import Column, Pieces, Taking
+from .taking import Column, Place, Taking
 
 FEW_ROWS = 1 << 15
 """So few results are gathered before another thread would be awake."""
@@ -36,10 +35,11 @@ class Payload:
     def __init__(self, schema: pa.Schema, run_all: RunAll, is_ready: Callable[[], bool] = lambda: True) -> None:
         self.schema, self._names = schema, schema.names
         self._run_all, self._is_ready = run_all, is_ready
-        kept = {field.name: width for field in schema if (width := record_width(field.type)) is not None}
-        self._records = Records({name: (schema.field(name).type, width) for name, width in kept.items()})
-        self._others = KeptBatches(pa.schema([field for field in schema if field.name not in kept]))
-        self._all = self._parted(self._names)
+        self._records = Records(schema)
+        self._other_names = [name for name in self._names if name not in self._records.columns]
+        self._others = KeptBatches(pa.schema([schema.field(name) for name in self._other_names]))
+        self._all = tuple(self._names)
+        self._texts = [name for name, field in self._records.columns.items() if field.is_text]
         self._unsettled: list[tuple[int, pa.Table]] = []
         self.first = self.end = 0
 
@@ -49,9 +49,8 @@ class Payload:
 
     def check(self, table: pa.Table, argument: str) -> None:
         """DataError for values that cannot be kept."""
-        for name, field in self._records.columns.items():
-            if field.is_text:
-                check_lengths(f"{argument}: column {name!r}", table.column(name))
+        for name in self._texts:
+            check_lengths(f"{argument}: column {name!r}", table.column(name))
 
     def append(self, table: pa.Table) -> None:
         """Give the table's rows their numbers; they are copied by `settle`, which may be called later."""
@@ -65,8 +64,8 @@ class Payload:
         waiting, self._unsettled = self._unsettled, []
         for row, table in waiting:
             self._records.append(row, table)
-            if self._others.schema.names:
-                self._others.append(table.select(self._others.schema.names))
+            if self._other_names:
+                self._others.append(table.select(self._other_names))
 
     def release(self, floor: int) -> None:
         """Forget rows below this number, as far as they lie in whole segments (and, of other types, batches)."""
@@ -82,39 +81,38 @@ class Payload:
 
     def take(self, rows: Rows, columns: list[str] | None = None) -> pa.Table:
         """The given rows, in the given order; row number -1 gives NULLs."""
-        names = self._names if columns is None else columns
-        schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in names])
-        return pa.Table.from_arrays(self.arrays(rows, names), schema=schema)
+        schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
+        return pa.Table.from_arrays(self.arrays(rows, columns), schema=schema)
 
     def arrays(self, rows: Rows, columns: list[str] | None = None) -> list[Column]:
         """The same, column by column."""
-        return gathered([self.gathering([rows], columns)], self._run_all)[0]
+        return gathered([self], [[np.ascontiguousarray(rows)]], self._run_all, columns)
 
-    def gathering(self, pieces: Sequence[Rows], columns: list[str] | None = None) -> Gathering:
-        """The same for rows in several arrays, to be done by `gathered`."""
+    def parted(self, columns: list[str] | None) -> tuple[list[str], Place, list[str]]:
+        """Some columns, or all: where those of them lie that are in records, and the others."""
         self.settle()
-        names, kept, others = self._all if columns is None else self._parted(columns)
-        rows = Pieces(pieces)
+        names = self._names if columns is None else columns
         if self._unsettled:
-            return Gathering(names, rows.count, [], None, names, lambda: self._from_tables(rows.whole, names))
-        taking = self._records.taking(rows, kept, self.first, self.end)
-        return Gathering(names, rows.count, kept, taking, others, lambda: self._take_others(rows.whole, others))
+            return names, self._records.place((), self.first), names
+        if columns is None:
+            return names, self._records.place(self._all, self.first), self._other_names
+        others = [name for name in names if name in self._other_names]
+        return names, self._records.place(tuple(names), self.first), others
+
+    def take_others(self, pieces: Sequence[Rows], names: list[str]) -> list[Column]:
+        """Those that are not in records, or not yet."""
+        rows = pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, np.int64), *pieces])
+        if self._unsettled:
+            return self._from_tables(rows, names)
+        if ((rows >= 0) & (rows < self.first)).any():
+            raise IndexError(f"rows below {self.first} have been released")
+        columns: list[Column] = self._others.take(rows, names).columns
+        return columns
 
     def text_place(self, name: str) -> TextPlace | None:
         """Where the texts of a column lie, for `same_texts`; None if they are not in records (yet)."""
         self.settle()
         return None if self._unsettled else self._records.text_place(name)
-
-    def _parted(self, names: list[str]) -> tuple[list[str], list[str], list[str]]:
-        """Columns, those of them that are in records, and the others."""
-        kept = self._records.columns
-        return names, [name for name in names if name in kept], [name for name in names if name not in kept]
-
-    def _take_others(self, rows: Rows, names: list[str]) -> list[Column]:
-        if ((rows >= 0) & (rows < self.first)).any():
-            raise IndexError(f"rows below {self.first} have been released")
-        columns: list[Column] = self._others.take(rows, names).columns
-        return columns
 
     def _from_tables(self, rows: Rows, names: list[str]) -> list[Column]:
         """Columns of rows that have not been copied into records."""
@@ -126,42 +124,37 @@ class Payload:
         return list(restored(table.take(places), schema).columns)
 
 
-@dataclass(slots=True)
-class Gathering:
-    """Columns of some rows of one side: `kept` ones come from the records, others from the batches they came in."""
-
-    names: list[str]
-    rows: int
-    kept: list[str]
-    taking: Taking | None
-    others: list[str]
-    take_others: Callable[[], list[Column]]
-
-    def columns(self, others: list[Column]) -> list[Column]:
-        """All columns, when those of the records have been gathered and the others taken."""
-        arrays = [] if self.taking is None else self.taking.arrays()
-        if not self.others:
-            return arrays
-        found = dict(zip((*self.kept, *self.others), (*arrays, *others), strict=True))
-        return [found[name] for name in self.names]
-
-
-def gathered(gatherings: Sequence[Gathering], run_all: RunAll) -> list[list[Column]]:
-    """The columns of several sides. Their tasks share the workers, so no side waits for the other."""
-    run = run_all if any(gathering.rows > FEW_ROWS for gathering in gatherings) else one_after_another
-    first = [[] if gathering.taking is None else gathering.taking.first_round() for gathering in gatherings]
-    of_others = [gathering.take_others for gathering in gatherings if gathering.others]
-    done = iter(run([*of_others, *chain.from_iterable(first)]))
-    others = [next(done) if gathering.others else [] for gathering in gatherings]
-    second = [
-        task
-        for gathering, tasks in zip(gatherings, first, strict=True)
-        if gathering.taking is not None
-        for task in gathering.taking.second_round([next(done) for _ in tasks])
-    ]
+def gathered(
+    sides: Sequence[Payload], rows: Sequence[Sequence[Rows]], run_all: RunAll, columns: list[str] | None = None
+) -> list[Column]:
+    """All columns of one side, or of both, or those that are named. `rows` has the row numbers of each side, piece by
+    piece. The tasks of both sides share the workers, so no side waits for the other."""
+    parted, places, tasks = [], [], []
+    for side, payload in enumerate(sides):
+        names, place, others = payload.parted(columns)
+        parted.append((names, others))
+        places.append(place)
+        if others:
+            tasks.append(partial(payload.take_others, rows[side], others))
+    taking, separate = Taking(places, rows), len(tasks)
+    run = run_all if taking.count > FEW_ROWS else one_after_another
+    done = run(tasks + taking.first_round())
+    second = taking.second_round(done[separate:])
     if second:
         run(second)
-    return [gathering.columns(found) for gathering, found in zip(gatherings, others, strict=True)]
+    arrays = taking.arrays()
+    return arrays if not separate else _in_order(parted, arrays, done)
+
+
+def _in_order(
+    parted: list[tuple[list[str], list[str]]], arrays: list[Column], taken: list[list[Column]]
+) -> list[Column]:
+    """All columns, by their names and the names of those that were not in records."""
+    kept, separate, columns = iter(arrays), iter(taken), list[Column]()
+    for names, others in parted:
+        found = dict(zip(others, next(separate), strict=True)) if others else {}
+        columns += [found[name] if name in found else next(kept) for name in names]
+    return columns
 
 
 def have_same_texts(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array, Words
 from ..errors import DataError
-from .gather import LENGTH_BITS, SEGMENT, SEGMENT_BITS, SLACK, scatter_records
+from .gather import BITS, LENGTH_BITS, SEGMENT, SEGMENT_BITS, SLACK, TEXT
 from .same_texts import TextPlace
-from .segments import Segments, pieces
-from .taking import Layout, Pieces, Taking
+from .scatter import bits_to_bytes, keep_texts, scatter_records
+from .segments import Segments, address_of, pieces
+from .taking import Place
 
 
 def has_bytes(type_: pa.DataType) -> bool:
@@ -38,56 +37,53 @@ class Field:
         self.type, self.width, self.offset = type_, width, offset
         self.is_text, self.is_boolean = has_bytes(type_), pa.types.is_boolean(type_)
         self.has_long_offsets = pa.types.is_large_string(type_) or pa.types.is_large_binary(type_)
+        self.kind = TEXT if self.is_text else BITS if self.is_boolean else width
+        self.is_plain = self.kind == width
+        """Whether the records have the values as Arrow has them."""
+        self.bits = 1 if self.is_boolean else 8 * width
+        """Of a value in a result."""
         self.bytes = Segments()
         self._used: dict[int, int] = {}
         self.validity = Segments()
         self.any_null = False
 
-    def values(self, row: int, chunk: pa.Array) -> tuple[int, Any]:
-        """What goes into the records: the address of values of `width` bytes, and whose memory that is."""
+    def values(self, row: int, chunk: pa.Array) -> Array:
+        """What goes into the records, if Arrow has it otherwise."""
         if self.is_text:
-            words = self._text_words(row, chunk)
-            return words.ctypes.data, words
-        if self.is_boolean:
-            flags = np.asarray((chunk.fill_null(False) if chunk.null_count else chunk).cast(pa.uint8()))
-            return flags.ctypes.data, flags
-        data = chunk.buffers()[1]
-        return data.address + chunk.offset * self.width, data
+            return self._text_words(row, chunk)
+        flags = np.empty(len(chunk), np.uint8)
+        bits_to_bytes(chunk.buffers()[1].address, chunk.offset, len(chunk), address_of(flags))
+        return flags
 
     def _text_words(self, row: int, chunk: pa.Array) -> Words:
         """Keep the texts' bytes by segment; returns where each one lies there, and its length."""
         _, offset_buffer, data = chunk.buffers()
-        offset_type = np.int64 if self.has_long_offsets else np.int32
-        offsets = np.frombuffer(offset_buffer, offset_type)[chunk.offset : chunk.offset + len(chunk) + 1].astype(
-            np.int64
-        )
-        content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
+        offsets = np.frombuffer(offset_buffer, np.int64 if self.has_long_offsets else np.int32)[chunk.offset :]
+        source = offset_buffer.address + chunk.offset * offsets.itemsize, self.has_long_offsets
+        content = 0 if data is None else data.address
         words = np.empty(len(chunk), np.uint64)
         for segment, _, done, length in pieces(row, len(chunk)):
-            first, last = int(offsets[done]), int(offsets[done + length])
+            size = int(offsets[done + length]) - int(offsets[done])
             room, used = self.bytes.of(segment, lambda: np.empty(256, np.uint8)), self._used.get(segment, 0)
             assert room is not None
-            if used + last - first + SLACK > len(room):
-                larger = np.empty(max(2 * len(room), used + last - first + SLACK), np.uint8)
+            if used + size + SLACK > len(room):
+                larger = np.empty(max(2 * len(room), used + size + SLACK), np.uint8)
                 larger[:used] = room[:used]
-                room = self.bytes.put(segment, larger)
-            room[used : used + last - first] = content[first:last]
-            self._used[segment] = used + last - first
-            mine = offsets[done : done + length + 1]
-            words[done : done + length] = ((mine[:-1] + (used - first)) << LENGTH_BITS) | np.diff(mine)
+                self.bytes.put(segment, larger)
+            keep_texts(*source, done, length, content, self.bytes.address(segment), used, words)
+            self._used[segment] = used + size
         return words
 
     def mark_nulls(self, row: int, chunk: pa.Array) -> None:
-        if not chunk.null_count and self.validity.end > (row + len(chunk) - 1) >> SEGMENT_BITS and not self.any_null:
-            return
-        valid = np.asarray(chunk.is_valid()) if chunk.null_count else None
+        """Keep which values are NULL, by segment. This need not be called before the first one comes."""
+        bits = chunk.buffers()[0] if chunk.null_count else None
         for segment, offset, done, length in pieces(row, len(chunk)):
             flags = self.validity.of(segment, lambda: None)
-            if valid is not None:
+            if bits is not None:
                 if flags is None:
-                    flags = self.validity.put(segment, np.ones(SEGMENT, np.uint8))
+                    self.validity.put(segment, np.ones(SEGMENT, np.uint8))
                     self.any_null = True
-                flags[offset : offset + length] = valid[done : done + length]
+                bits_to_bytes(bits.address, chunk.offset + done, length, self.validity.address(segment) + offset)
 
     def release(self, segment: int) -> None:
         self.bytes.release(segment)
@@ -98,58 +94,71 @@ class Field:
 class Records:
     """All columns of a known width, row by row. Wide values come first, so that all are aligned."""
 
-    def __init__(self, columns: dict[str, tuple[pa.DataType, int]]) -> None:
+    def __init__(self, schema: pa.Schema) -> None:
+        widths = {field.name: width for field in schema if (width := record_width(field.type)) is not None}
         self.columns: dict[str, Field] = {}
         offset = 0
-        for name, (type_, width) in sorted(columns.items(), key=lambda column: -column[1][1]):
-            self.columns[name] = Field(type_, width, offset)
-            offset += width
+        for name in sorted(widths, key=lambda name: -widths[name]):
+            self.columns[name] = Field(schema.field(name).type, widths[name], offset)
+            offset += widths[name]
         self._width = -(-offset // 4) * 4
-        self._offsets = np.array([field.offset for field in self.columns.values()], np.int64)
-        self._widths = np.array([field.width for field in self.columns.values()], np.int64)
-        self._layouts: dict[tuple[str, ...], Layout] = {}
+        self._fields = [(schema.get_field_index(name), field) for name, field in self.columns.items()]
+        self._sources = np.array([(0, field.offset, field.width) for field in self.columns.values()], np.int64)
+        """For `scatter_records`; each batch fills in where its values lie."""
         self._segments = Segments()
+        self._places: dict[tuple[str, ...], Place] = {}
+        """The last ones that were asked for."""
         self._nowhere = pa.py_buffer(bytes(max(self._width, 1)))
 
     def append(self, row: int, table: pa.Table) -> None:
-        if not self.columns:
-            return
-        columns = [table.column(name) for name in self.columns]
-        if all(column.num_chunks == 1 for column in columns):
-            self._append(row, [column.chunk(0) for column in columns])
-            return
-        for batch in table.select(list(self.columns)).to_batches():
+        """Copy the rows of a table with all columns of the schema; the first one has the number `row`."""
+        chunks = []
+        for place, _ in self._fields:
+            column = table.column(place)
+            if column.num_chunks != 1:
+                self._append_batches(row, table)
+                return
+            chunks.append(column.chunk(0))
+        if chunks:
+            self._append(row, table.num_rows, chunks)
+
+    def _append_batches(self, row: int, table: pa.Table) -> None:
+        for batch in table.to_batches():
             if batch.num_rows:
-                self._append(row, batch.columns)
+                self._append(row, batch.num_rows, [batch.column(place) for place, _ in self._fields])
                 row += batch.num_rows
 
-    def _append(self, row: int, chunks: list[pa.Array]) -> None:
-        fields = self.columns.values()
-        values = [field.values(row, chunk) for field, chunk in zip(fields, chunks, strict=True)]
-        sources = np.array([address for address, _ in values], np.int64)
-        for segment, offset, done, length in pieces(row, len(chunks[0])):
-            target = self._segments.address(segment, self._fresh) + offset * self._width
-            here = sources + done * self._widths if done else sources
-            scatter_records(target, self._width, length, here, self._offsets, self._widths)
-        for field, chunk in zip(fields, chunks, strict=True):
-            field.mark_nulls(row, chunk)
-
-    def _fresh(self) -> Array:
-        return self._segments.fresh(SEGMENT * self._width)
+    def _append(self, row: int, count: int, chunks: list[pa.Array]) -> None:
+        sources, segments = self._sources, self._segments
+        memory = []
+        for number, (_, field) in enumerate(self._fields):
+            chunk = chunks[number]
+            if field.is_plain:
+                sources[number, 0] = chunk.buffers()[1].address + chunk.offset * field.width
+            else:
+                values = field.values(row, chunk)
+                memory.append(values)
+                sources[number, 0] = address_of(values)
+            if chunk.null_count or field.any_null:
+                field.mark_nulls(row, chunk)
+        while segments.end << SEGMENT_BITS < row + count:
+            segments.append(segments.fresh(SEGMENT * self._width))
+        scatter_records(segments.addresses, segments.first, row, count, self._width, sources)
 
     def release(self, segment: int) -> None:
         self._segments.release(segment)
         for field in self.columns.values():
             field.release(segment)
 
-    def taking(self, pieces: Pieces, names: list[str], first_row: int, end_row: int) -> Taking:
-        """The gathering of these columns of some rows; rows [first_row, end_row) are there."""
-        table = self._segments.addresses, self._segments.first, first_row, end_row
-        place = *table, self._width, self._nowhere.address
-        key = tuple(names)
-        if key not in self._layouts:
-            self._layouts[key] = Layout([self.columns[name] for name in names])
-        return Taking(pieces, self._layouts[key], place)
+    def place(self, names: tuple[str, ...], first_row: int) -> Place:
+        """Where these columns of the rows from `first_row` on lie."""
+        known, addresses = self._places.get(names), self._segments.addresses
+        if known is None or known.memory is not addresses or known.first_row != first_row:
+            fields = [self.columns[name] for name in names if name in self.columns]
+            segments = address_of(addresses), self._segments.first, first_row, self._segments.end << SEGMENT_BITS
+            numbers = (*segments, self._width, self._nowhere.address, len(fields), 0)
+            known = self._places[names] = Place(fields, numbers, addresses, first_row)
+        return known
 
     def text_place(self, name: str) -> TextPlace | None:
         """Where the texts of a column lie; None if it holds no texts."""

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 
 import numpy as np
+import pyarrow as pa
 
 from ..arrays import Array, Integers
 from .gather import SEGMENT
@@ -27,27 +28,27 @@ class Segments:
     def of(self, segment: int, make: Callable[[], Array | None]) -> Array | None:
         """The array of a segment, made if there is none; None may stand for an array that is not needed."""
         while self.end <= segment:
-            array = make()
-            self._arrays.append(array)
-            self._places.append(0 if array is None else array.ctypes.data)
-            self._addresses = None
+            self.append(make())
         return self._arrays[segment - self.first]
 
-    def address(self, segment: int, make: Callable[[], Array | None]) -> int:
-        """Where this array lies in memory."""
-        self.of(segment, make)
+    def address(self, segment: int) -> int:
+        """Where the array of a segment lies in memory."""
         return self._places[segment - self.first]
+
+    def append(self, array: Array | None) -> None:
+        self._arrays.append(array)
+        self._places.append(0 if array is None else address_of(array))
+        self._addresses = None
 
     @property
     def end(self) -> int:
         """The first segment that is not there yet."""
         return self.first + len(self._arrays)
 
-    def put(self, segment: int, array: Array) -> Array:
+    def put(self, segment: int, array: Array) -> None:
         self._arrays[segment - self.first] = array
-        self._places[segment - self.first] = array.ctypes.data
+        self._places[segment - self.first] = address_of(array)
         self._addresses = None
-        return array
 
     def release(self, segment: int) -> None:
         while self._arrays and self.first < segment:
@@ -66,7 +67,7 @@ class Segments:
         if not self._spare:
             count = BLOCK_SEGMENTS if len(self._arrays) >= BLOCK_SEGMENTS else 1
             block = np.empty(count * size + LINE, np.uint8)
-            block = block[-block.ctypes.data % LINE :]
+            block = block[-address_of(block) % LINE :]
             self._spare = [block[k * size : (k + 1) * size] for k in range(count)]
         return self._spare.pop()
 
@@ -76,6 +77,12 @@ class Segments:
         if self._addresses is None:
             self._addresses = np.array([*self._places, 0], np.int64)
         return self._addresses
+
+
+def address_of(array: Array) -> int:
+    """Where an array without gaps lies in memory: this takes a fifth of the time of `array.ctypes.data`."""
+    address: int = pa.py_buffer(array).address
+    return address
 
 
 def pieces(row: int, count: int) -> list[tuple[int, int, int, int]]:

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise
-from typing import Any, Protocol, TypeAlias
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array, Integers, Rows
-from .gather import ABSENT, BITS, BLOCK, RELEASED, TEXT, copy_texts, gather_records, gather_validity
-from .segments import Segments
+from .gather import ABSENT, BLOCK, FLAGS, RELEASED, copy_texts, gather_records, gather_validity
+from .segments import Segments, address_of
 
 SMALL_BUFFER = 1 << 14
 TASK_ROWS, TASKS = 1 << 14, 16
@@ -35,138 +35,136 @@ class Kept(Protocol):
     """A column as the records keep it: where its values lie in a record, which are NULL, and the bytes of texts."""
 
     type: pa.DataType
-    width: int
     offset: int
+    kind: int
+    bits: int
     is_text: bool
-    is_boolean: bool
     has_long_offsets: bool
     any_null: bool
     bytes: Segments
     validity: Segments
 
 
-class Pieces:
-    """Row numbers, one behind the other, in several arrays."""
+class Place(NamedTuple):
+    """Some columns of one side, and where they lie: the first two lines of a side for `gather_records`."""
 
-    def __init__(self, arrays: Sequence[Rows]) -> None:
-        self._arrays = [array if array.flags.c_contiguous else array.copy() for array in arrays if len(array)]
-        self.table: Integers = np.zeros((len(self._arrays) + 1, 2), np.int64)
-        """For compiled code, see `gather`."""
-        self.count = 0
-        for number, array in enumerate(self._arrays):
-            self.table[number] = array.ctypes.data, self.count
-            self.count += len(array)
-        self.table[-1, 1] = self.count
-
-    @property
-    def whole(self) -> Rows:
-        """All of them in one array."""
-        if len(self._arrays) == 1:
-            return self._arrays[0]
-        return np.concatenate([np.empty(0, np.int64), *self._arrays])
-
-    @property
-    def spans(self) -> list[tuple[int, int]]:
-        """The shares of tasks."""
-        if 0 < self.count <= TASK_ROWS:
-            return [(0, self.count)]
-        size = max(TASK_ROWS, -(-self.count // (TASKS * BLOCK)) * BLOCK)
-        return [(start, min(start + size, self.count)) for start in range(0, self.count, size)]
-
-
-class Layout:
-    """Some columns as they lie in records."""
-
-    def __init__(self, fields: Sequence[Kept]) -> None:
-        self.fields = fields
-        widths = [TEXT if field.is_text else BITS if field.is_boolean else field.width for field in fields]
-        self._columns = np.array(
-            [(field.offset, width, 0) for field, width in zip(fields, widths, strict=True)], np.int64
-        )
-
-    def columns(self, outs: Sequence[pa.Buffer]) -> Integers:
-        """For `gather_records`, which writes the columns into these buffers."""
-        columns = self._columns.copy()
-        for number, out in enumerate(outs):
-            columns[number, 2] = out.address
-        return columns
+    fields: Sequence[Kept]
+    numbers: tuple[int, ...]
+    memory: Integers
+    """What the numbers know only by its address."""
+    first_row: int
 
 
 class Taking:
-    """The gathering of some columns of one side. `place` says where the records lie, as `gather_records` wants it."""
+    """The gathering of the columns of one side or both. `rows` has the row numbers of each side, in several pieces:
+    arrays without gaps, as long as those of the other side."""
 
-    def __init__(self, pieces: Pieces, layout: Layout, place: tuple[Any, ...]) -> None:
-        self._pieces, self._layout, self._place = pieces, layout, place
-        self._fields = fields = layout.fields
-        self._spans = pieces.spans
-        self._outs = [new_buffer(_bytes_of(field, pieces.count)) for field in fields]
-        self._lengths = np.zeros((len(self._spans), len(fields)), np.int64)
+    def __init__(self, sides: Sequence[Place], rows: Sequence[Sequence[Rows]]) -> None:
+        self._sides, self._rows = sides, rows  # so that the memory is kept that compiled code finds by its address
+        pieces: list[int] = []
+        count = 0
+        for piece in zip(*rows, strict=True):
+            if len(piece[0]):
+                pieces += (count, address_of(piece[0]), address_of(piece[-1]))
+                count += len(piece[0])
+        self.count, self._spans = count, _spans(count)
+        self._pieces: Integers = np.array([*pieces, count], np.int64)
+        self._columns: list[tuple[int, Kept, pa.Buffer]] = []
+        """The number of the side, what is kept, and the values of the result."""
+        job: list[int] = []
+        for side, place in enumerate(sides):
+            job += place.numbers
+            for field in place.fields:
+                out = new_buffer((field.bits * count + 7) // 8)
+                job += (field.offset, field.kind, out.address, 0)
+                self._columns.append((side, field, out))
+        self._jobs: list[Integers] = [np.array(job, np.int64)]
+        """One for each of the spans: it gets the lengths of the texts there."""
+        self._valid: dict[int, pa.Buffer] = {}
         self._texts: dict[int, tuple[Array, pa.Buffer]] = {}
         """Where the texts of a column end, and their bytes."""
-        self._valid: dict[int, pa.Buffer] = {}
-        self._all_there: pa.Buffer | None = None
 
     def first_round(self) -> Tasks:
-        if not self._fields:
+        """One task for few rows. Otherwise one side comes behind the other, so that its records stay in the cache."""
+        if not self._columns or not self.count:
             return []
-        columns = self._layout.columns(self._outs)
-        streamed = self._pieces.count >= STREAMED_ROWS
+        pieces, job, last, streamed = self._pieces, self._jobs[0], len(self._sides) - 1, self.count >= STREAMED_ROWS
+        if len(self._spans) == 1:
+            return [partial(gather_records, pieces, job, 0, last, 0, self.count, streamed)]
+        self._jobs = [job.copy() for _ in self._spans]
         return [
-            partial(gather_records, self._pieces.table, *span, *self._place, columns, lengths, streamed)
-            for span, lengths in zip(self._spans, self._lengths, strict=True)
+            partial(gather_records, pieces, own, side, side, *span, streamed)
+            for side in range(last + 1)
+            for own, span in zip(self._jobs, self._spans, strict=True)
         ]
 
     def second_round(self, found: Sequence[int]) -> Tasks:
         """What follows from what the tasks of the first round came across."""
-        if any(flags & RELEASED for flags in found):
-            raise IndexError(f"rows below {self._place[2]} have been released")
-        absent = any(flags & ABSENT for flags in found)
+        together = 0
+        for flags in found:
+            together |= flags
         tasks: Tasks = []
-        for number, field in enumerate(self._fields):
+        all_there: dict[int, pa.Buffer] = {}
+        for number, (side, field, out) in enumerate(self._columns):
+            flags = together >> FLAGS * side
+            if flags & RELEASED:
+                raise IndexError(f"rows below {self._sides[side].first_row} have been released")
             if field.any_null:
-                self._valid[number] = self._bits(tasks, field.validity.addresses, field.validity.first)
-            elif absent:
-                if self._all_there is None:
-                    self._all_there = self._bits(tasks, _NO_NULLS, 0)
-                self._valid[number] = self._all_there
+                self._valid[number] = self._bits(tasks, side, field.validity.addresses, field.validity.first)
+            elif flags & ABSENT:
+                if side not in all_there:
+                    all_there[side] = self._bits(tasks, side, _NO_NULLS, 0)
+                self._valid[number] = all_there[side]
             if field.is_text:
-                self._texts[number] = self._copied(tasks, number, field)
+                line = 2 * (side + 1) + number
+                lengths = [int(job[4 * line + 3]) for job in self._jobs]
+                self._texts[number] = self._copied(tasks, side, field, out, lengths)
         return tasks
 
-    def _bits(self, tasks: Tasks, addresses: Integers, first: int) -> pa.Buffer:
-        bits = new_buffer(-(-self._pieces.count // 8))
-        table = self._pieces.table
-        tasks += [partial(gather_validity, table, *span, addresses, first, bits.address) for span in self._spans]
+    def _bits(self, tasks: Tasks, side: int, addresses: Integers, first: int) -> pa.Buffer:
+        bits = new_buffer(-(-self.count // 8))
+        where = addresses, first, bits.address
+        tasks += [partial(gather_validity, self._pieces, side, *span, *where) for span in self._spans]
         return bits
 
-    def _copied(self, tasks: Tasks, number: int, field: Kept) -> tuple[Array, pa.Buffer]:
-        ends = np.cumsum(self._lengths[:, number])
-        total = int(ends[-1]) if len(ends) else 0
+    def _copied(
+        self, tasks: Tasks, side: int, field: Kept, out: pa.Buffer, lengths: list[int]
+    ) -> tuple[Array, pa.Buffer]:
+        total = sum(lengths)
         long = field.has_long_offsets or total > LONGEST
-        count = self._pieces.count + 1
-        places = np.frombuffer(new_buffer((8 if long else 4) * count), np.int64 if long else np.int32)
+        places = np.frombuffer(new_buffer((8 if long else 4) * (self.count + 1)), np.int64 if long else np.int32)
         places[0] = 0
         content = new_buffer(total)
-        words = np.frombuffer(self._outs[number], np.uint64)
-        where = field.bytes.addresses, field.bytes.first, words
+        where = field.bytes.addresses, field.bytes.first, np.frombuffer(out, np.uint64)
         tasks += [
-            partial(copy_texts, self._pieces.table, *span, *where, end - length, end, places, content.address)
-            for span, end, length in zip(self._spans, ends, self._lengths[:, number], strict=True)
+            partial(copy_texts, self._pieces, side, *span, *where, end - length, end, places, content.address)
+            for span, end, length in zip(self._spans, accumulate(lengths), lengths, strict=False)
         ]
         return places, content
 
     def arrays(self) -> list[Column]:
         """The columns, when all tasks are done."""
-        return [self._array(number, field) for number, field in enumerate(self._fields)]
+        columns: list[Column] = []
+        for number, (_, field, out) in enumerate(self._columns):
+            valid = self._valid.get(number)
+            if field.is_text:
+                columns.append(self._text_column(field, valid, *self._texts[number]))
+            else:
+                columns.append(pa.Array.from_buffers(field.type, self.count, [valid, out]))
+        return columns
 
-    def _array(self, number: int, field: Kept) -> Column:
-        count, valid = self._pieces.count, self._valid.get(number)
-        if number not in self._texts:
-            return pa.Array.from_buffers(field.type, count, [valid, self._outs[number]])
-        places, content = self._texts[number]
+    def _text_column(self, field: Kept, valid: pa.Buffer | None, places: Integers, content: pa.Buffer) -> Column:
         if field.has_long_offsets or places[-1] <= LONGEST:
-            return pa.Array.from_buffers(field.type, count, [valid, pa.py_buffer(places), content])
+            return pa.Array.from_buffers(field.type, self.count, [valid, pa.py_buffer(places), content])
         return _cut(field.type, valid, places, content)
+
+
+def _spans(count: int) -> list[tuple[int, int]]:
+    """The shares of tasks."""
+    if 0 < count <= TASK_ROWS:
+        return [(0, count)]
+    size = max(TASK_ROWS, -(-count // (TASKS * BLOCK)) * BLOCK)
+    return [(start, min(start + size, count)) for start in range(0, count, size)]
 
 
 def _cut(type_: pa.DataType, valid: pa.Buffer | None, places: Integers, content: pa.Buffer) -> pa.ChunkedArray:
@@ -190,10 +188,6 @@ def new_buffer(size: int) -> pa.Buffer:
     """Bytes for a result, from Arrow's memory pool, which keeps what earlier results have given back; small ones from
     Python's, which is quicker."""
     return pa.py_buffer(bytearray(size)) if size <= SMALL_BUFFER else pa.allocate_buffer(size)
-
-
-def _bytes_of(field: Kept, count: int) -> int:
-    return -(-count // 8) if field.is_boolean else count * field.width
 
 
 _NO_NULLS: Integers = np.empty(0, np.int64)

@@ -19,7 +19,8 @@ import numpy as np
 from ..arrays import Array, Integers, Words
 from ..compile.cache import compiled
 from ..compile.intrinsics import prefetch
-from ..payload.gather import scatter_records
+from ..payload.moves import move8, move16, move32, move64
+from ..payload.segments import address_of
 from ..predicate.condition import KERNEL_HEADER, ConditionText
 from ..predicate.lower import Lowered
 from ..side import Side
@@ -65,8 +66,9 @@ class HashTable:
         self._own_keys = [pair[mine] for pair in lowered.hash_slots]
         self._probing_keys = [pair[not mine] for pair in lowered.hash_slots]
         self._names = [name for name in self._record.names or () if name != "following"]
-        self._offsets = np.array([self._record.fields[name][1] for name in self._names], np.int64)  # type: ignore[index]
-        self._widths = np.array([self._record[name].itemsize for name in self._names], np.int64)
+        fields = self._record.fields
+        assert fields is not None
+        self._columns = np.array([(0, fields[name][1], fields[name][0].itemsize) for name in self._names], np.int64)
         self.first = self.end = FIRST_NUMBER
         self._live: dict[int, int] = {}
         """The ranges of numbers that are in use: where each begins and ends."""
@@ -98,19 +100,12 @@ class HashTable:
         needed = self.end + count - self.first
         if needed > len(self._records):
             self._grow(needed)
-        columns = {"row": batch.row, "coordinate": batch.coordinate}
-        sources = [
-            np.ascontiguousarray(columns[name] if name in columns else batch.slots[int(name)]) for name in self._names
-        ]
-        addresses = np.array([source.ctypes.data for source in sources], np.int64)
-        capacity, size = len(self._records), self._record.itemsize
-        place = self.end & (capacity - 1)
-        base = self._records.ctypes.data
-        begun = min(count, capacity - place)
-        scatter_records(base + place * size, size, begun, addresses, self._offsets, self._widths)
-        if begun < count:
-            rest = addresses + begun * self._widths
-            scatter_records(base, size, count - begun, rest, self._offsets, self._widths)
+        own = {"row": batch.row, "coordinate": batch.coordinate}
+        sources = [np.ascontiguousarray(own[name] if name in own else batch.slots[int(name)]) for name in self._names]
+        columns = self._columns.copy()
+        for number, source in enumerate(sources):
+            columns[number, 0] = address_of(source)
+        _store(columns, count, self.end, address_of(self._records), len(self._records), self._record.itemsize)
         hashes = hash_keys([batch.slots[number] for number in self._own_keys])
         _link(hashes, self.end, self._heads, self._records["following"])
         self.end += count
@@ -140,7 +135,7 @@ class HashTable:
     def probe(self, batch: Batch, start: int, stop: int, sink: PairSink) -> Iterator[int]:
         """Find the pairs of probing tuples with the tuples of these numbers."""
         hashes: Words = hash_keys([batch.slots[number] for number in self._probing_keys])
-        ring: Integers = np.array([self._records.ctypes.data, len(self._records) - 1, start, stop, self.end], np.int64)
+        ring: Integers = np.array([address_of(self._records), len(self._records) - 1, start, stop, self.end], np.int64)
         kernel = self._stored.kernel(hash_source, "hash_probe")
         arguments = (ring, self._heads, hashes, batch.row, batch.low, batch.high, np.empty((2, BLOCK), np.uint32))
         slots, state = self._stored.tested_of_probes(batch), new_state()
@@ -148,6 +143,32 @@ class HashTable:
             compared = int(state[COMPARED])
             sink.add_rows(kernel(*arguments, sink.row_buffers, state, *slots))
             yield int(state[COMPARED]) - compared
+
+
+@compiled
+def _store(columns, count, number, ring, capacity, size):
+    """Put tuples into the ring, from this number on. A column is given as the address of its values, where they go in
+    a record, and how wide they are."""
+    start = 0
+    while start < count:
+        place = (number + start) & (capacity - 1)
+        stop = min(start + BLOCK, start + capacity - place, count)
+        target = ring + (place - start) * size
+        for c in range(len(columns)):
+            source, out, width = columns[c, 0], target + columns[c, 1], columns[c, 2]
+            if width == 8:
+                for i in range(start, stop):
+                    move64(source + i * 8, out + i * size)
+            elif width == 4:
+                for i in range(start, stop):
+                    move32(source + i * 4, out + i * size)
+            elif width == 2:
+                for i in range(start, stop):
+                    move16(source + i * 2, out + i * size)
+            else:
+                for i in range(start, stop):
+                    move8(source + i, out + i * size)
+        start = stop
 
 
 @compiled
