@@ -58,6 +58,7 @@ class Steps:
         self.payload: dict[Side, Payload] = {side: Payload(schemas[side], self._crew.run, is_ready) for side in SIDES}
         self._needs_payload = bool(lowered.recheck or lowered.recheck_long_text)
         """Whether the join itself reads columns. Otherwise rows must be in their places only for the results."""
+        self._chores = [] if self._needs_payload else [payload.settle for payload in self.payload.values()]
         self.progress = Progress(options.lateness)
         self._push_order = PushOrder()
         front = InOrder if options.needs_order else AsFound
@@ -97,16 +98,18 @@ class Steps:
 
     def waits_for_the_other(self, side: Side) -> int:
         """How many rows of a stream wait for the other one, if they are too many to take more; else 0."""
+        if not self.progress.is_ahead(side):
+            return 0
         waiting = self._front.waiting(side)
-        most = max(self._options.max_pending, MAX_BATCH)
-        return waiting if waiting >= most and self.progress.is_ahead(side) else 0
+        return waiting if waiting >= max(self._options.max_pending, MAX_BATCH) else 0
 
     def take(self, side: Side, table: pa.Table, times: Integers | None, slots: SlotValues, began: float) -> bool:
         """Take in rows that are not late, of a push that `began` then. Returns whether it is time to join what has been
         collected."""
         payload = self.payload[side]
         first = payload.end
-        self._recheck.long_text[side] |= slots.long_text
+        if slots.long_text:
+            self._recheck.long_text[side] = True
         if times is None:
             self._push_order.push(side, first, table.num_rows)
         else:
@@ -120,8 +123,8 @@ class Steps:
             self._collector.add(step, began)
         if not steps:
             return False
-        waited = clock.perf_counter() - self._collector.since
-        return self._collector.rows >= self._options.max_batch or waited >= self._options.max_wait
+        options, collector = self._options, self._collector
+        return collector.rows >= options.max_batch or clock.perf_counter() - collector.since >= options.max_wait
 
     def reach(self, side: Side, time: int, began: float) -> None:
         """A stream has come to this time, though it brought no row."""
@@ -213,15 +216,14 @@ class Steps:
                 return False
             step = self._queue.popleft()
             self.results.begin(step)
-            chores = [] if self._needs_payload else [self.payload[side].settle for side in SIDES]
-            self._work = self.topology.step(step.batches, chores)
+            self._work = self.topology.step(step.batches, self._chores)
         for pairs in self._work:
             self._add(pairs)
             if limit is not None and len(self.results) >= limit:
                 return False
         self._work = None
         self.results.end(self._times)
-        return True
+        return self.has_work()
 
     def _add(self, pairs: Pairs) -> None:
         for left, right in zip(*pairs, strict=True):

@@ -138,8 +138,8 @@ class InOrder:
     def push(self, side: Side, arrival: Arrival) -> list[Step]:
         live, count = arrival.live, len(arrival.row)
         if arrival.time is None:
-            position, (low, high) = self._order.arrive(side, count)
-            whole = Batch(arrival.row, position, low, high, arrival.slots)
+            low, high = self._order.arrive(side, count)
+            whole = Batch(arrival.row, arrival.row, low, high, arrival.slots)
             if count <= LARGEST_STEP:
                 return [_one_sided(side, whole, live)]
             pieces = [slice(start, start + LARGEST_STEP) for start in range(0, count, LARGEST_STEP)]

@@ -101,17 +101,17 @@ class MergedOrder:
             self.total[side] += len(t)
         return positions, ranges
 
-    def arrive(self, side: Side, count: int) -> tuple[Array, tuple[Array, Array]]:
-        """The same for streams without timestamps: the order is the order of pushing."""
-        positions = np.arange(self.total[side], self.total[side] + count)
+    def arrive(self, side: Side, count: int) -> tuple[Array, Array]:
+        """The ranges for streams without timestamps: the order is the order of pushing. None of their tuples is late,
+        so each one's position is its row number."""
         self.total[side] += count
         met = other(side)
-        window = self.windows[met]
+        window, before = self.windows[met], self.total[met]
         assert isinstance(window, CountWindow)
         low, high = np.empty(count, np.int64), np.empty(count, np.int64)
-        low.fill(self.total[met] - window.rows)
-        high.fill(self.total[met])
-        return positions, (low, high)
+        low.fill(before - window.rows)
+        high.fill(before)
+        return low, high
 
     def release(self, side: Side, next_time: int | None) -> int:
         """Forget the positions that no future tuple of the other side, not before `next_time`, can meet. Returns the

@@ -114,9 +114,8 @@ class Results:
             newly = self._open["left"].meet_new(left)
             self._emit(newly, np.full(len(newly), NONE))
             return
-        for side, rows in zip(SIDES, (left, right), strict=True):
-            if side in self._open:
-                self._open[side].meet(rows)
+        for side, opened in self._open.items():
+            opened.meet(left if side == "left" else right)
         if self._how in ("semi", "anti"):
             return
         if self._sorted:
@@ -163,10 +162,13 @@ class Results:
     def settle(self, times: Times, unmet: int | None) -> None:
         """Let through the held results that nothing can precede any more: no open tuple, and no pair that is found
         later. Such pairs have the timestamp `unmet` or a later one."""
-        opens = [o.earliest(side, times) for side, o in self._open.items()]
-        self._earliest_open = min((t for t in (*opens, unmet) if t is not None), default=None)
+        bound = unmet
+        for side, opened in self._open.items():
+            earliest = opened.earliest(side, times)
+            if earliest is not None:
+                bound = earliest if bound is None else min(bound, earliest)
+        self._earliest_open = bound
         if self._sorted:
-            bound = self._earliest_open
             columns = self._held.pop_all() if bound is None else self._held.pop_below(bound)
             if columns is not None:
                 self._emit(*_in_order(columns))
