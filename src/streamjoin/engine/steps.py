@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ..arrays import Integers, Rows
 from ..arrow.tables import contiguous
-from ..arrow.times import read_time
+from ..arrow.times import Times, read_time
 from ..flow.collector import Collector
 from ..flow.front import Arrival, AsFound, Front, InOrder, Step
 from ..flow.order import PushOrder
@@ -103,7 +103,7 @@ class Steps:
         waiting = self._front.waiting(side)
         return waiting if waiting >= max(self._options.max_pending, MAX_BATCH) else 0
 
-    def take(self, side: Side, table: pa.Table, times: Integers | None, slots: SlotValues, began: float) -> bool:
+    def take(self, side: Side, table: pa.Table, times: Times | None, slots: SlotValues, began: float) -> bool:
         """Take in rows that are not late, of a push that `began` then. Returns whether it is time to join what has been
         collected."""
         payload = self.payload[side]

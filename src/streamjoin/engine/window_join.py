@@ -21,7 +21,7 @@ import pyarrow as pa
 from ..arguments import choose
 from ..arrays import INT64_MAX, Mask
 from ..arrow.tables import as_schema, as_table, conform, restored, result_schema, takeable
-from ..arrow.times import read_time
+from ..arrow.times import Times, read_time
 from ..compile.cache import cache_directory
 from ..errors import ArgumentError, BackPressure, DataError, StateError
 from ..predicate import Predicate, not_too_deep, plan_for
@@ -292,7 +292,7 @@ class WindowJoin:
         on_time = None if times is None else steps.progress.on_time(side, times)
         if times is not None and on_time is not None:  # late rows take no part and are not kept here
             late, table = _rows_where(table, ~on_time), _rows_where(table, on_time)
-            times, slots = times[on_time], slots.where(on_time)
+            times, slots = Times.of(times.ticks[on_time]), slots.where(on_time)
         # Nothing has changed so far: a batch that breaks a rule leaves the join as it was.
         try:
             counts = self._counts[side]

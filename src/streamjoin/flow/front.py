@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import INT64_MIN, Array, Rows
-from ..compile.generic import is_ascending
+from ..arrow.times import Times
 from ..side import SIDES, Side, other
 from ..store.batch import Batch
 from ..window import CountWindow, TimeWindow
@@ -32,7 +32,7 @@ class Arrival:
     all)."""
 
     row: Rows
-    time: Rows | None
+    time: Times | None
     live: npt.NDArray[np.bool_] | None
     slots: list[Array]
 
@@ -99,8 +99,8 @@ class AsFound:
 
     def step(self, side: Side, arrival: Arrival) -> Step:
         assert arrival.time is not None
-        time, row, live, slots = arrival.time, arrival.row, arrival.live, arrival.slots
-        if not is_ascending(time):
+        time, row, live, slots = arrival.time.ticks, arrival.row, arrival.live, arrival.slots
+        if not arrival.time.is_ascending:
             order = np.argsort(time, kind="stable")  # neighbours in time share blocks, which a probe can then skip
             time, row, slots = time[order], row[order], [slot[order] for slot in slots]
             live = None if live is None else live[order]
@@ -148,7 +148,7 @@ class InOrder:
                 for piece in pieces
             ]
         live = np.ones(count, np.bool_) if live is None else live
-        self._waiting[side].push([arrival.time, arrival.row, live, *arrival.slots])
+        self._waiting[side].push([arrival.time.ticks, arrival.row, live, *arrival.slots])
         return self.ready()
 
     def ready(self) -> list[Step]:

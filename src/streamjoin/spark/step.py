@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Integers, Rows
+from ..arrow.times import Times
 from ..flow.front import Arrival, AsFound
 from ..flow.order import MergedOrder
 from ..flow.progress import Progress
@@ -74,7 +75,7 @@ class Step:
             rows = np.arange(ARRIVED, ARRIVED + len(arrived.times))
             slots = self._slots(side, arrived.table)
             live = np.ones(len(rows), np.bool_) if slots.live is None else slots.live
-            step = front.step(side, Arrival(rows, arrived.times, live, slots.columns))
+            step = front.step(side, Arrival(rows, Times.of(arrived.times), live, slots.columns))
             batches[side] = step.batches[side]
         self._expect(batches)
         for side in SIDES:  # a left tuple finds right ones of earlier batches; a right one also this batch's left ones
