@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from streamjoin.arrow.tables import valid_rows
 from streamjoin.predicate import plan_for
 from streamjoin.predicate.frames import Frame
 from streamjoin.predicate.lower import lower
@@ -61,3 +62,33 @@ def test_other_layouts_give_the_same(type_: pa.DataType) -> None:
         np.testing.assert_array_equal(column, again)
         np.testing.assert_array_equal(column, behind[1:])
     assert [len(column) for column in run(program, plain[:0], plain[:0]).columns] == [0] * 5
+
+
+@pytest.mark.parametrize(
+    "type_", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())]
+)
+def test_texts_wherever_they_lie(type_: pa.DataType) -> None:
+    schema = pa.schema([("s", type_)])
+    program = lower(plan_for("l.s = r.s", schema, schema, None), with_keys=False).sides.left
+    texts = ["", "a", "a longer text than a word", "é", None, "a"]
+    plain = pa.array(["before", *texts, "behind"])
+    column = (plain.dictionary_encode() if pa.types.is_dictionary(type_) else plain).cast(type_).slice(1, len(texts))
+    found = program.run(Frame(len(column), {("left", "s"): column}))
+    assert found.live.tolist() == [text is not None for text in texts]
+    assert found.long_text
+    words = dict(zip(texts, found.columns[0].tolist(), strict=True))
+    assert len({word for text, word in words.items() if text is not None}) == 4
+    assert words["a"] == found.columns[0][1]
+    assert not program.run(Frame(2, {("left", "s"): column[:2]})).long_text
+
+
+def test_valid_rows_of_slices() -> None:
+    numbers = [None if k % 3 == 0 else k for k in range(40)]
+    for start in (0, 1, 7, 8, 9, 17):
+        found = valid_rows(pa.array(numbers).slice(start, 20))
+        assert found is not None
+        assert found.tolist() == [number is not None for number in numbers[start : start + 20]]
+    assert valid_rows(pa.array(numbers).slice(1, 2)) is None
+    nulls = valid_rows(pa.nulls(3))
+    assert nulls is not None
+    assert nulls.tolist() == [False] * 3

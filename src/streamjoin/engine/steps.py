@@ -60,6 +60,8 @@ class Steps:
         """Whether the join itself reads columns. Otherwise rows must be in their places only for the results."""
         self._chores = [] if self._needs_payload else [payload.settle for payload in self.payload.values()]
         self.progress = Progress(options.lateness)
+        self._may_wait = options.needs_order and options.time is not None
+        """Whether rows of one stream may have to wait for the other."""
         self._push_order = PushOrder()
         front = InOrder if options.needs_order else AsFound
         self._front: Front = front(options.windows, self.progress)
@@ -94,11 +96,11 @@ class Steps:
 
     def is_full(self) -> bool:
         """Whether so many results wait to be polled that work stops, or has stopped."""
-        return self._work is not None or bool(self._queue) or len(self.results) >= self._options.max_pending
+        return self._work is not None or bool(self._queue) or self.results.count >= self._options.max_pending
 
     def waits_for_the_other(self, side: Side) -> int:
         """How many rows of a stream wait for the other one, if they are too many to take more; else 0."""
-        if not self.progress.is_ahead(side):
+        if not self._may_wait or not self.progress.is_ahead(side):
             return 0
         waiting = self._front.waiting(side)
         return waiting if waiting >= max(self._options.max_pending, MAX_BATCH) else 0
@@ -141,12 +143,12 @@ class Steps:
                 self._forget()
             return
         limit = None if without_limit else self._options.max_pending
-        began, before = self._collector.began, len(self.results)
+        began, before = self._collector.began, self.results.count
         while self._join_one(limit):
             pass
         if not self.has_work():
             self._forget()
-        self.latency.add(began, len(self.results) - before)
+        self.latency.add(began, self.results.count - before)
 
     def finish(self, began: float) -> None:
         """Both streams have ended: join the rest, and close all windows."""
@@ -154,7 +156,8 @@ class Steps:
             self._collector.add(step, began)
         self.advance(without_limit=True)
         for pairs in self.topology.finish():
-            self._add(pairs)
+            for left, right in zip(*pairs, strict=True):
+                self.results.add(left, right)
         self.results.end(self._times)
         self.results.close(self._times)
 
@@ -208,7 +211,7 @@ class Steps:
 
     def _join_one(self, limit: int | None) -> bool:
         """Run the next step as far as the limit allows; returns whether there may be another one to run."""
-        if limit is not None and len(self.results) >= limit:
+        if limit is not None and self.results.count >= limit:
             return False
         if self._work is None:
             self._queue.extend(self._collector.take())
@@ -218,37 +221,33 @@ class Steps:
             self.results.begin(step)
             self._work = self.topology.step(step.batches, self._chores)
         for pairs in self._work:
-            self._add(pairs)
-            if limit is not None and len(self.results) >= limit:
+            for left, right in zip(*pairs, strict=True):
+                self.results.add(left, right)
+            if limit is not None and self.results.count >= limit:
                 return False
         self._work = None
         self.results.end(self._times)
         return self.has_work()
 
-    def _add(self, pairs: Pairs) -> None:
-        for left, right in zip(*pairs, strict=True):
-            self.results.add(left, right)
-
     def _forget(self) -> None:
         """Let go of what no tuple to come can meet. All that was taken in must have been joined: the front's floor
         counts it as seen."""
-        assert not self.has_work()
-        unmet = self.topology.unmet()
+        topology, results = self.topology, self.results
+        unmet = topology.unmet()
         for side in SIDES:
             floor = self._front.floor(side)
             if floor is not None:
-                self.topology.expire(side, floor)
+                topology.expire(side, floor)
                 if unmet:
                     floor = min(floor, *(bound[side][0] for bound in unmet))
-                self.results.expire(side, floor, self._times)
-        self.results.settle(self._times, self._earliest(unmet))
-        for side in SIDES:
-            self._release(side)
+                results.expire(side, floor, self._times)
+        results.settle(self._times, self._earliest(unmet) if unmet else None)
+        for side, payload in self.payload.items():
+            if payload.rows >= self._release_at[side]:
+                self._release(side)
 
-    def _earliest(self, unmet: list[Unmet]) -> int | None:
+    def _earliest(self, unmet: list[Unmet]) -> int:
         """Pairs that the topology will find later have at least this timestamp."""
-        if not unmet:
-            return None
         rows: dict[Side, Rows] = {side: np.array([bound[side][1] for bound in unmet]) for side in SIDES}
         return int(np.maximum(*(self._times(side, rows[side]) for side in SIDES)).min())
 
@@ -263,8 +262,6 @@ class Steps:
     def _release(self, side: Side) -> None:
         """Release payload that no future result can need."""
         payload = self.payload[side]
-        if payload.rows < self._release_at[side]:
-            return
         holders = (self.topology.first_row(side), self._front.first_row(side), self.results.first_row(side))
         floor = min((row for row in holders if row is not None), default=payload.end)
         payload.release(floor)

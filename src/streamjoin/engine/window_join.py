@@ -129,20 +129,21 @@ class WindowJoin:
         choose("side", side, SIDES)
         call = f"push_{side}"
         with self._lock:
-            waiting = self._usable(call, "open").waits_for_the_other(side)
+            steps = self._usable(call, "open")
+            waiting = steps.waits_for_the_other(side)
             if waiting:
                 raise BackPressure(
                     f"{call}: {waiting} rows of this stream wait for the other one to come as far; the batch was "
                     "not taken: push rows of the other stream, or say how far it has come with heartbeat() or end(), "
                     "and push the batch again"
                 )
-            self._push(side, batch, call, began)
+            self._push(steps, side, batch, call, began)
 
     def feed(self, side: Side, batch: Any) -> None:
         """Push a batch for a caller who reads both streams and so cannot keep them together better: any number of rows
         may wait for the other stream. The messages of errors begin with the side."""
         with self._lock:
-            self._push(side, batch, side, clock.perf_counter())
+            self._push(self._usable(side, "open"), side, batch, side, clock.perf_counter())
 
     @property
     def is_full(self) -> bool:
@@ -271,8 +272,7 @@ class WindowJoin:
             raise
         steps.latency.note(began)
 
-    def _push(self, side: Side, batch: Any, argument: str, began: float) -> None:
-        steps = self._usable(argument, "open")
+    def _push(self, steps: Steps, side: Side, batch: Any, argument: str, began: float) -> None:
         if steps.is_full():
             self._advance(steps)
             if steps.is_full():

@@ -51,12 +51,10 @@ class Collector:
 def _merged(steps: list[Step], sides: Iterable[Side]) -> Step:
     merged = Step({}, {})
     for side in sides:
-        batches, seen = [], []
-        for step in steps:
-            if side in step.seen:
-                batches.append(step.batches[side])
-                seen.append(step.seen[side])
-        if seen:
-            merged.batches[side] = concatenated(batches)
-            merged.seen[side] = joined(seen)
+        mine = [step for step in steps if side in step.seen]
+        if len(mine) == 1:
+            merged.batches[side], merged.seen[side] = mine[0].batches[side], mine[0].seen[side]
+        elif mine:
+            merged.batches[side] = concatenated([step.batches[side] for step in mine])
+            merged.seen[side] = joined([step.seen[side] for step in mine])
     return merged

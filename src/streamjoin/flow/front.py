@@ -183,7 +183,7 @@ class InOrder:
 
 
 def _one_sided(side: Side, batch: Batch, live: npt.NDArray[np.bool_] | None) -> Step:
-    return Step({side: _live(batch, live)}, {side: (batch.coordinate, batch.row)})
+    return Step({side: batch if live is None else _live(batch, live)}, {side: (batch.coordinate, batch.row)})
 
 
 def _step(columns: dict[Side, list[Array]], cuts: dict[Side, slice]) -> Step:
@@ -198,6 +198,8 @@ def _step(columns: dict[Side, list[Array]], cuts: dict[Side, slice]) -> Step:
 
 def _cuts(times: dict[Side, Array]) -> list[dict[Side, slice]]:
     """Where to cut both sides' sorted timestamps into steps, never between equal ones."""
+    if sum(map(len, times.values())) <= LARGEST_STEP:
+        return [dict.fromkeys(times, slice(None))]
     merged = np.sort(np.concatenate(list(times.values())))
     bounds = np.unique(merged[LARGEST_STEP::LARGEST_STEP])
     bounds = bounds[bounds > merged[:1]]
@@ -205,5 +207,5 @@ def _cuts(times: dict[Side, Array]) -> list[dict[Side, slice]]:
     return [{side: slice(*places[side][k : k + 2]) for side in times} for k in range(len(bounds) + 1)]
 
 
-def _live(batch: Batch, live: npt.NDArray[np.bool_] | None) -> Batch:
-    return batch if live is None or live.all() else batch.take(np.flatnonzero(live))
+def _live(batch: Batch, live: npt.NDArray[np.bool_]) -> Batch:
+    return batch if live.all() else batch.take(np.flatnonzero(live))

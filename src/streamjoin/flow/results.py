@@ -94,13 +94,14 @@ class Results:
         self._ready: list[tuple[Rows, Rows]] = []
         self._first_ready: tuple[list[int], list[int]] = [], []
         """The smallest row number of each side, for as many pieces of the ready ones as were asked for."""
-        self._count = 0
+        self.count = 0
+        """How many results are ready."""
         self._of_step: list[tuple[Rows, Rows]] = []
         self._earliest_open: int | None = None
         self._finds_late = finds_late
 
     def __len__(self) -> int:
-        return self._count
+        return self.count
 
     def begin(self, step: Step) -> None:
         """The pairs of this step will follow."""
@@ -176,7 +177,7 @@ class Results:
     def _emit(self, left: Rows, right: Rows) -> None:
         if len(left):
             self._ready.append((left, right))
-            self._count += len(left)
+            self.count += len(left)
 
     def ready(self) -> tuple[list[Rows], list[Rows]]:
         """All results that are ready, piece by piece, as row numbers of both sides; NONE where there is no partner."""
@@ -184,7 +185,7 @@ class Results:
 
     def clear(self) -> None:
         """The results of the last `ready` have reached the reader."""
-        self._ready, self._count, self._first_ready = [], 0, ([], [])
+        self._ready, self.count, self._first_ready = [], 0, ([], [])
 
     def first_row(self, side: Side) -> int | None:
         """The smallest row number that is still needed here."""
