@@ -19,7 +19,7 @@ from ..arrays import Integers, Rows
 from ..arrow.tables import contiguous
 from ..arrow.times import Times, read_time
 from ..flow.collector import Collector
-from ..flow.front import Arrival, AsFound, Front, InOrder, Step
+from ..flow.front import AsFound, Front, InOrder, Step
 from ..flow.order import PushOrder
 from ..flow.progress import Progress
 from ..flow.results import Results
@@ -119,8 +119,7 @@ class Steps:
         payload.append(table)
         if self._needs_payload:
             payload.settle()
-        arrival = Arrival(np.arange(first, payload.end), times, slots.live, slots.columns)
-        steps = self._front.push(side, arrival)
+        steps = self._front.push(side, np.arange(first, payload.end), times, slots)
         for step in steps:
             self._collector.add(step, began)
         if not steps:

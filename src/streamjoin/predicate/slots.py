@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Array, Mask
+from ..arrays import Array, Mask, Rows
 from ..arrow.tables import raw_values, valid_rows
 from ..side import Side
 from .encode import LONG_TEXT, OFFSETS, Domain, Mode, approximate, encode, text_words
@@ -56,10 +56,10 @@ class SlotValues:
     live: Mask | None
     long_text: bool = False
 
-    def where(self, mask: Mask) -> SlotValues:
-        """Those of some rows."""
-        live = None if self.live is None else self.live[mask]
-        return SlotValues([column[mask] for column in self.columns], live, self.long_text)
+    def where(self, rows: Mask | Rows) -> SlotValues:
+        """Those of some rows, which a mask or their places say."""
+        live = None if self.live is None else self.live[rows]
+        return SlotValues([column[rows] for column in self.columns], live, self.long_text)
 
 
 class SideProgram:
