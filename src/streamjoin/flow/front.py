@@ -160,7 +160,12 @@ class InOrder:
             if found is not None:
                 _, row, live, *slots = found
                 columns[side] = [row, live, position[side], *ranges[side], *slots]
-        return [_step(columns, cuts) for cuts in _cuts(times)]
+        if len(times["left"]) + len(times["right"]) <= LARGEST_STEP:
+            return [_step(columns)]
+        return [
+            _step({side: [column[cuts[side]] for column in own] for side, own in columns.items()})
+            for cuts in _cuts(times)
+        ]
 
     def floor(self, side: Side) -> int | None:
         return self._order.release(side, self._next_time)
@@ -176,11 +181,10 @@ def _one_sided(side: Side, batch: Batch, live: npt.NDArray[np.bool_] | None) -> 
     return Step({side: batch if live is None else _live(batch, live)}, {side: (batch.coordinate, batch.row)})
 
 
-def _step(columns: dict[Side, list[Array]], cuts: dict[Side, slice]) -> Step:
-    """What the cuts leave of each side's columns: row, live, position, low, high, slots."""
+def _step(columns: dict[Side, list[Array]]) -> Step:
+    """A step of each side's columns: row, live, position, low, high, slots."""
     step = Step({}, {})
-    for side, own in columns.items():
-        row, live, position, low, high, *slots = (column[cuts[side]] for column in own)
+    for side, (row, live, position, low, high, *slots) in columns.items():
         step.batches[side] = _live(Batch(row, position, low, high, slots), live)
         step.seen[side] = (position, row)
     return step
@@ -188,8 +192,6 @@ def _step(columns: dict[Side, list[Array]], cuts: dict[Side, slice]) -> Step:
 
 def _cuts(times: dict[Side, Array]) -> list[dict[Side, slice]]:
     """Where to cut both sides' sorted timestamps into steps, never between equal ones."""
-    if sum(map(len, times.values())) <= LARGEST_STEP:
-        return [dict.fromkeys(times, slice(None))]
     merged = np.sort(np.concatenate(list(times.values())))
     bounds = np.unique(merged[LARGEST_STEP::LARGEST_STEP])
     bounds = bounds[bounds > merged[:1]]
@@ -198,4 +200,4 @@ def _cuts(times: dict[Side, Array]) -> list[dict[Side, slice]]:
 
 
 def _live(batch: Batch, live: npt.NDArray[np.bool_]) -> Batch:
-    return batch if live.all() else batch.take(np.flatnonzero(live))
+    return batch if np.count_nonzero(live) == len(live) else batch.take(np.flatnonzero(live))
