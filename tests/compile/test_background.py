@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamjoin.compile.generic import extremes, is_ascending
+from streamjoin.compile.generic import extremes, is_ascending, survey
 from streamjoin.flow import order
 from streamjoin.predicate import encode
 
@@ -34,6 +34,8 @@ def both(function: Any, *args: Any) -> None:
 @given(INTEGERS)
 def test_integers(values: Any) -> None:
     both(extremes, values)
+    both(survey, values)
+    both(survey, np.sort(values))
     both(is_ascending, values)
     both(is_ascending, np.sort(values))
     none = np.zeros(len(values), np.int64)

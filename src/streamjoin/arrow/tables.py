@@ -177,6 +177,18 @@ def raw_values(column: pa.Array, dtype: Any) -> npt.NDArray[Any]:
     return np.frombuffer(column.buffers()[1], dtype, len(column), column.offset * width)
 
 
+def valid_rows(column: pa.Array) -> npt.NDArray[np.bool_] | None:
+    """Which values of an array are not NULL; None: all."""
+    if not column.null_count:
+        return None
+    bits = column.buffers()[0]
+    if bits is None:  # a layout without a bitmap, such as that of a column of the type null
+        return np.asarray(column.is_valid())
+    first, skipped = divmod(column.offset, 8)
+    rows = np.unpackbits(np.frombuffer(bits, np.uint8)[first:], count=skipped + len(column), bitorder="little")
+    return rows[skipped:].view(np.bool_)
+
+
 def result_schema(left: pa.Schema, right: pa.Schema, how: str) -> pa.Schema:
     """The left's columns, then the right's; a right name that the left also has gets the suffix `_right`."""
     left_outer, right_outer = how in ("right", "full"), how in ("left", "full")

@@ -3,42 +3,69 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from ..arrays import INT64_MAX, INT64_MIN, Integers
-from ..compile.generic import extremes
+from ..compile.generic import survey
 from ..errors import ArgumentError, DataError
 from ..side import Side
 from ..window import NANOSECONDS_PER_TICK, TimeUnit, time_unit
 from .tables import raw_values
 
 
-def read_time(column: pa.Array, unit: str, where: str) -> Integers:
-    """A time column as int64 ticks of `unit`; DataError for NULLs and for what does not fit."""
-    if column.null_count:
-        row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
-        raise DataError(f"{where} is NULL in row {row} of the batch; a tuple without a timestamp belongs to no window")
-    own = time_unit(column.type)
-    if pa.types.is_uint64(column.type):
-        ticks = np.asarray(column)
-        if len(ticks) and int(ticks.max()) >= INT64_MAX:
-            raise DataError(f"{where} holds {int(ticks.max())}; the largest valid value is 2**63 - 2")
-        return ticks.astype(np.int64)
-    integers = column.type.to_pandas_dtype() if own == "int" else np.int32 if own == "day" else np.int64
-    ticks = raw_values(column, integers).astype(np.int64, copy=False)
-    earliest, latest = extremes(ticks)
-    if len(ticks) and (earliest == INT64_MIN or latest == INT64_MAX):
-        raise DataError(f"{where} holds the first or the last number of 64 bits, and no window can reach beyond it")
-    if own == unit or own == "int" or unit == "int":
-        return ticks
-    factor = NANOSECONDS_PER_TICK[own] // NANOSECONDS_PER_TICK[unit]  # type: ignore[index]
-    edge = INT64_MAX // factor
-    if len(ticks) and (latest > edge or earliest < -edge):
-        raise DataError(f"{where} holds a timestamp that does not fit into 64 bits of {unit}")
-    return ticks * np.int64(factor)
+class Times(NamedTuple):
+    """Timestamps in the order of arrival, and what is asked of all of them. Of none, the earliest is INT64_MAX and the
+    latest INT64_MIN."""
+
+    ticks: Integers
+    earliest: int
+    latest: int
+    is_ascending: bool
+
+    @classmethod
+    def of(cls, ticks: Integers) -> Times:
+        return cls(ticks, *survey(ticks))
+
+
+class TimeReader:
+    """Reads time columns of one type as ticks of a unit; DataError for NULLs and for what does not fit."""
+
+    def __init__(self, type_: pa.DataType, unit: TimeUnit) -> None:
+        own = time_unit(type_)
+        self._unit = unit
+        self._dtype: Any = type_.to_pandas_dtype() if own == "int" else np.int32 if own == "day" else np.int64
+        self._factor = 1
+        if own not in (unit, "int") and unit != "int":
+            self._factor = NANOSECONDS_PER_TICK[own] // NANOSECONDS_PER_TICK[unit]
+
+    def read(self, column: pa.Array, where: str) -> Times:
+        """The times of a column; `where` begins the message of an error."""
+        if column.null_count:
+            row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
+            raise DataError(
+                f"{where} is NULL in row {row} of the batch; a tuple without a timestamp belongs to no window"
+            )
+        raw = raw_values(column, self._dtype)
+        if self._dtype is np.uint64 and len(raw) and int(raw.max()) >= INT64_MAX:
+            raise DataError(f"{where} holds {int(raw.max())}; the largest valid value is 2**63 - 2")
+        # A copy even of int64: Numba takes longer to call, and compiles anew, for arrays that are read-only as Arrow's.
+        times = Times.of(raw.astype(np.int64))
+        if len(raw) and (times.earliest == INT64_MIN or times.latest == INT64_MAX):
+            raise DataError(f"{where} holds the first or the last number of 64 bits, and no window can reach beyond it")
+        if self._factor == 1:
+            return times
+        edge = INT64_MAX // self._factor
+        if len(raw) and (times.latest > edge or times.earliest < -edge):
+            raise DataError(f"{where} holds a timestamp that does not fit into 64 bits of {self._unit}")
+        return Times.of(times.ticks * np.int64(self._factor))
+
+
+def read_time(column: pa.Array, unit: TimeUnit, where: str) -> Integers:
+    """A time column as int64 ticks of `unit` (see `TimeReader`)."""
+    return TimeReader(column.type, unit).read(column, where).ticks
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,21 @@ def extremes(integers):  # type: ignore[no-untyped-def]
     return smallest, largest
 
 
+def _survey(integers: Integers) -> tuple[int, int, bool]:
+    return *_extremes(integers), bool((integers[1:] >= integers[:-1]).all())
+
+
+@compiled_with(_survey)
+def survey(integers):  # type: ignore[no-untyped-def]
+    """The extremes, and whether no integer is below the one before: three questions that cost one call."""
+    smallest, largest, is_sorted = INT64_MAX, INT64_MIN, True
+    for k in range(len(integers)):
+        integer = integers[k]
+        is_sorted &= integer >= integers[max(k - 1, 0)]
+        smallest, largest = min(smallest, integer), max(largest, integer)
+    return smallest, largest, is_sorted
+
+
 @compiled_with(lambda values: bool((values[1:] >= values[:-1]).all()))
 def is_ascending(values):  # type: ignore[no-untyped-def]
     """Whether no value is below the one before."""

@@ -10,22 +10,22 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from ..arrays import Integers
 from ..arrow.tables import contiguous, is_text
-from ..arrow.times import TimeColumns, read_time
+from ..arrow.times import TimeColumns, TimeReader, Times
 from ..errors import DataError
 from ..predicate.expr import Column, walk
 from ..predicate.lower import Lowered
 from ..predicate.slots import SlotValues
 from ..predicate.vector import Frame
 from ..side import SIDES, Side
+from ..window import TimeUnit
 
 
 class Intake:
     """Reads tables that have their side's schema. `where` begins the message of an error: the call or the stream."""
 
     def __init__(self, lowered: Lowered, schemas: Mapping[Side, pa.Schema], time: TimeColumns | None) -> None:
-        self._programs, self._time = lowered.sides, time
+        self._programs = lowered.sides
         rechecked = [
             node for expr in (*lowered.recheck, *lowered.recheck_long_text)
             for node in walk(expr) if isinstance(node, Column)
@@ -35,27 +35,37 @@ class Intake:
             for side in SIDES
         }
         """Where in its table each column lies that the slots read: numbers are quicker than names."""
+        self._time: dict[Side, tuple[str, int, TimeReader]] | None = None
+        if time is not None:
+            self._time = {side: _time_column(schemas[side], time.of(side), time.unit) for side in SIDES}
         self._texts: dict[Side, list[str]] = {}
         """The text columns that the predicate reads. Arrow does not promise that their bytes are valid text."""
         for side in SIDES:
             read = {*self._programs[side].columns, *(node.name for node in rechecked if node.side == side)}
             self._texts[side] = [field.name for field in schemas[side] if field.name in read and is_text(field.type)]
 
-    def times(self, side: Side, table: pa.Table, where: str) -> Integers | None:
+    def times(self, side: Side, table: pa.Table, where: str) -> Times | None:
         """The timestamps in the unit that both streams share; None without a time column."""
         if self._time is None:
             return None
-        name = self._time.of(side)
-        return read_time(contiguous(table.column(name)), self._time.unit, f"{where}: time column {name!r}")
+        name, place, reader = self._time[side]
+        return reader.read(contiguous(table.column(place)), f"{where}: time column {name!r}")
 
     def slots(self, side: Side, table: pa.Table, where: str, *, are_checked: bool = False) -> SlotValues:
         """What the predicate reads of the rows. `are_checked`: their texts were found valid when they arrived."""
-        program = self._programs[side]
-        columns = {key: contiguous(table.column(place)) for key, place in self._places[side]}
+        program, columns = self._programs[side], {}
+        for key, place in self._places[side]:
+            columns[key] = contiguous(table.column(place))
         try:
-            for name in [] if are_checked else self._texts[side]:
-                table.column(name).validate(full=True)
+            if not are_checked:
+                for name in self._texts[side]:
+                    table.column(name).validate(full=True)
             return program.run(Frame(table.num_rows, columns))
         except (DataError, UnicodeDecodeError, pa.ArrowException) as error:
             names = ", ".join(program.columns)
             raise DataError(f"{where}: the predicate's columns ({names}) cannot be read: {error}") from None
+
+
+def _time_column(schema: pa.Schema, name: str, unit: TimeUnit) -> tuple[str, int, TimeReader]:
+    place = schema.names.index(name)
+    return name, place, TimeReader(schema.field(place).type, unit)

@@ -31,7 +31,9 @@ class Latency:
 
     def note(self, began: float) -> None:
         """A call that began then has done its work, whether it gave results or not."""
-        self._longest = max(self._longest, time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        if seconds > self._longest:
+            self._longest = seconds
 
     def percentiles(self) -> dict[str, float | None]:
         """Milliseconds from the beginning of the push that completed a pair until the pair could be polled; "max" also

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import INT64_MAX
+from ..arrow.times import Times
 from ..compile.background import REHEARSALS, is_first, is_rehearsing
 from ..predicate.lower import Lowered
 from ..side import SIDES, Side
@@ -88,7 +89,7 @@ def _run(steps: Steps, intake: Intake, options: Options, schemas: Schemas) -> No
             ticks, slots = intake.times(side, rows, ""), intake.slots(side, rows, "")
             if ticks is not None and number == UNSORTED:
                 some = np.ones(count, np.bool_)
-                ticks, slots = ticks[some], slots.where(some)
+                ticks, slots = Times.of(ticks.ticks[some]), slots.where(some)
             steps.take(side, rows, ticks, slots, time.perf_counter())
         steps.advance()
         steps.gathered(1 if options.how in ("semi", "anti") else 2)

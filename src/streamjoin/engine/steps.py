@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from ..arrays import Integers, Rows
 from ..arrow.tables import contiguous
-from ..arrow.times import read_time
+from ..arrow.times import Times, read_time
 from ..flow.collector import Collector
-from ..flow.front import Arrival, AsFound, Front, InOrder, Step
+from ..flow.front import AsFound, Front, InOrder, Step
 from ..flow.order import PushOrder
 from ..flow.progress import Progress
 from ..flow.results import Results
@@ -58,7 +58,10 @@ class Steps:
         self.payload: dict[Side, Payload] = {side: Payload(schemas[side], self._crew.run, is_ready) for side in SIDES}
         self._needs_payload = bool(lowered.recheck or lowered.recheck_long_text)
         """Whether the join itself reads columns. Otherwise rows must be in their places only for the results."""
+        self._chores = [] if self._needs_payload else [payload.settle for payload in self.payload.values()]
         self.progress = Progress(options.lateness)
+        self._may_wait = options.needs_order and options.time is not None
+        """Whether rows of one stream may have to wait for the other."""
         self._push_order = PushOrder()
         front = InOrder if options.needs_order else AsFound
         self._front: Front = front(options.windows, self.progress)
@@ -93,20 +96,22 @@ class Steps:
 
     def is_full(self) -> bool:
         """Whether so many results wait to be polled that work stops, or has stopped."""
-        return self._work is not None or bool(self._queue) or len(self.results) >= self._options.max_pending
+        return self._work is not None or bool(self._queue) or self.results.count >= self._options.max_pending
 
     def waits_for_the_other(self, side: Side) -> int:
         """How many rows of a stream wait for the other one, if they are too many to take more; else 0."""
+        if not self._may_wait or not self.progress.is_ahead(side):
+            return 0
         waiting = self._front.waiting(side)
-        most = max(self._options.max_pending, MAX_BATCH)
-        return waiting if waiting >= most and self.progress.is_ahead(side) else 0
+        return waiting if waiting >= max(self._options.max_pending, MAX_BATCH) else 0
 
-    def take(self, side: Side, table: pa.Table, times: Integers | None, slots: SlotValues, began: float) -> bool:
+    def take(self, side: Side, table: pa.Table, times: Times | None, slots: SlotValues, began: float) -> bool:
         """Take in rows that are not late, of a push that `began` then. Returns whether it is time to join what has been
         collected."""
         payload = self.payload[side]
         first = payload.end
-        self._recheck.long_text[side] |= slots.long_text
+        if slots.long_text:
+            self._recheck.long_text[side] = True
         if times is None:
             self._push_order.push(side, first, table.num_rows)
         else:
@@ -114,14 +119,13 @@ class Steps:
         payload.append(table)
         if self._needs_payload:
             payload.settle()
-        arrival = Arrival(np.arange(first, payload.end), times, slots.live, slots.columns)
-        steps = self._front.push(side, arrival)
+        steps = self._front.push(side, np.arange(first, payload.end), times, slots)
         for step in steps:
             self._collector.add(step, began)
         if not steps:
             return False
-        waited = clock.perf_counter() - self._collector.since
-        return self._collector.rows >= self._options.max_batch or waited >= self._options.max_wait
+        options, collector = self._options, self._collector
+        return collector.rows >= options.max_batch or clock.perf_counter() - collector.since >= options.max_wait
 
     def reach(self, side: Side, time: int, began: float) -> None:
         """A stream has come to this time, though it brought no row."""
@@ -138,12 +142,12 @@ class Steps:
                 self._forget()
             return
         limit = None if without_limit else self._options.max_pending
-        began, before = self._collector.began, len(self.results)
+        began, before = self._collector.began, self.results.count
         while self._join_one(limit):
             pass
         if not self.has_work():
             self._forget()
-        self.latency.add(began, len(self.results) - before)
+        self.latency.add(began, self.results.count - before)
 
     def finish(self, began: float) -> None:
         """Both streams have ended: join the rest, and close all windows."""
@@ -151,7 +155,8 @@ class Steps:
             self._collector.add(step, began)
         self.advance(without_limit=True)
         for pairs in self.topology.finish():
-            self._add(pairs)
+            for left, right in zip(*pairs, strict=True):
+                self.results.add(left, right)
         self.results.end(self._times)
         self.results.close(self._times)
 
@@ -202,7 +207,7 @@ class Steps:
 
     def _join_one(self, limit: int | None) -> bool:
         """Run the next step as far as the limit allows; returns whether there may be another one to run."""
-        if limit is not None and len(self.results) >= limit:
+        if limit is not None and self.results.count >= limit:
             return False
         if self._work is None:
             self._queue.extend(self._collector.take())
@@ -210,40 +215,35 @@ class Steps:
                 return False
             step = self._queue.popleft()
             self.results.begin(step)
-            chores = [] if self._needs_payload else [self.payload[side].settle for side in SIDES]
-            self._work = self.topology.step(step.batches, chores)
+            self._work = self.topology.step(step.batches, self._chores)
         for pairs in self._work:
-            self._add(pairs)
-            if limit is not None and len(self.results) >= limit:
+            for left, right in zip(*pairs, strict=True):
+                self.results.add(left, right)
+            if limit is not None and self.results.count >= limit:
                 return False
         self._work = None
         self.results.end(self._times)
-        return True
-
-    def _add(self, pairs: Pairs) -> None:
-        for left, right in zip(*pairs, strict=True):
-            self.results.add(left, right)
+        return self.has_work()
 
     def _forget(self) -> None:
         """Let go of what no tuple to come can meet. All that was taken in must have been joined: the front's floor
         counts it as seen."""
-        assert not self.has_work()
-        unmet = self.topology.unmet()
+        topology, results = self.topology, self.results
+        unmet = topology.unmet()
         for side in SIDES:
             floor = self._front.floor(side)
             if floor is not None:
-                self.topology.expire(side, floor)
+                topology.expire(side, floor)
                 if unmet:
                     floor = min(floor, *(bound[side][0] for bound in unmet))
-                self.results.expire(side, floor, self._times)
-        self.results.settle(self._times, self._earliest(unmet))
-        for side in SIDES:
-            self._release(side)
+                results.expire(side, floor, self._times)
+        results.settle(self._times, self._earliest(unmet) if unmet else None)
+        for side, payload in self.payload.items():
+            if payload.rows >= self._release_at[side]:
+                self._release(side)
 
-    def _earliest(self, unmet: list[Unmet]) -> int | None:
+    def _earliest(self, unmet: list[Unmet]) -> int:
         """Pairs that the topology will find later have at least this timestamp."""
-        if not unmet:
-            return None
         rows: dict[Side, Rows] = {side: np.array([bound[side][1] for bound in unmet]) for side in SIDES}
         return int(np.maximum(*(self._times(side, rows[side]) for side in SIDES)).min())
 
@@ -258,8 +258,6 @@ class Steps:
     def _release(self, side: Side) -> None:
         """Release payload that no future result can need."""
         payload = self.payload[side]
-        if payload.rows < self._release_at[side]:
-            return
         holders = (self.topology.first_row(side), self._front.first_row(side), self.results.first_row(side))
         floor = min((row for row in holders if row is not None), default=payload.end)
         payload.release(floor)

@@ -21,7 +21,7 @@ import pyarrow as pa
 from ..arguments import choose
 from ..arrays import INT64_MAX, Mask
 from ..arrow.tables import as_schema, as_table, conform, restored, result_schema, takeable
-from ..arrow.times import read_time
+from ..arrow.times import Times, read_time
 from ..compile.cache import cache_directory
 from ..errors import ArgumentError, BackPressure, DataError, StateError
 from ..predicate import Predicate, not_too_deep, plan_for
@@ -48,20 +48,6 @@ class LateRows(NamedTuple):
 
     left: pa.Table
     right: pa.Table
-
-
-class _Whole:
-    """What happens inside happens as a whole; if it fails half way, the join is broken off."""
-
-    def __init__(self, running: WindowJoin) -> None:
-        self._running = running
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        if kind is not None:
-            self._running.break_off()
 
 
 class WindowJoin:
@@ -141,22 +127,23 @@ class WindowJoin:
         """The same for the side that is named."""
         began = clock.perf_counter()
         choose("side", side, SIDES)
+        call = f"push_{side}"
         with self._lock:
-            steps = self._usable(f"push_{side}", "open")
+            steps = self._usable(call, "open")
             waiting = steps.waits_for_the_other(side)
             if waiting:
                 raise BackPressure(
-                    f"push_{side}: {waiting} rows of this stream wait for the other one to come as far; the batch was "
+                    f"{call}: {waiting} rows of this stream wait for the other one to come as far; the batch was "
                     "not taken: push rows of the other stream, or say how far it has come with heartbeat() or end(), "
                     "and push the batch again"
                 )
-            self._push(side, batch, f"push_{side}", began)
+            self._push(steps, side, batch, call, began)
 
     def feed(self, side: Side, batch: Any) -> None:
         """Push a batch for a caller who reads both streams and so cannot keep them together better: any number of rows
         may wait for the other stream. The messages of errors begin with the side."""
         with self._lock:
-            self._push(side, batch, side, clock.perf_counter())
+            self._push(self._usable(side, "open"), side, batch, side, clock.perf_counter())
 
     @property
     def is_full(self) -> bool:
@@ -209,9 +196,12 @@ class WindowJoin:
         with self._lock:
             steps = self._usable("finish", "open", "finished")
             if self._state == "open":
-                with _Whole(self):
+                try:
                     steps.finish(began)
                     self._state = "finished"
+                except BaseException:
+                    self.break_off()
+                    raise
                 steps.latency.note(began)
             return self._ready(steps)
 
@@ -276,20 +266,22 @@ class WindowJoin:
         self._state = "broken"
 
     def _reach(self, steps: Steps, side: Side, time: int, began: float) -> None:
-        with _Whole(self):
+        try:
             steps.reach(side, time, began)
             steps.advance()
+        except BaseException:
+            self.break_off()
+            raise
         steps.latency.note(began)
 
-    def _push(self, side: Side, batch: Any, argument: str, began: float) -> None:
-        steps = self._usable(argument, "open")
+    def _push(self, steps: Steps, side: Side, batch: Any, argument: str, began: float) -> None:
         if steps.is_full():
             self._advance(steps)
-        if steps.is_full():
-            raise BackPressure(
-                f"{argument}: {len(steps.results)} results wait to be polled, and max_pending stops the join at "
-                f"{self.options.max_pending}; the batch was not taken: poll() and push it again until it is"
-            )
+            if steps.is_full():
+                raise BackPressure(
+                    f"{argument}: {len(steps.results)} results wait to be polled, and max_pending stops the join at "
+                    f"{self.options.max_pending}; the batch was not taken: poll() and push it again until it is"
+                )
         table = as_table(batch, argument)
         if not (self._may_be_null[side] and table.schema.equals(self._schemas[side])):
             table = conform(table, self._schemas[side], argument)
@@ -302,22 +294,29 @@ class WindowJoin:
         on_time = None if times is None else steps.progress.on_time(side, times)
         if times is not None and on_time is not None:  # late rows take no part and are not kept here
             late, table = _rows_where(table, ~on_time), _rows_where(table, on_time)
-            times, slots = times[on_time], slots.where(on_time)
+            times, slots = Times.of(times.ticks[on_time]), slots.where(on_time)
         # Nothing has changed so far: a batch that breaks a rule leaves the join as it was.
-        with _Whole(self):
-            self._counts[side]["in"] += table.num_rows
+        try:
+            counts = self._counts[side]
+            counts["in"] += table.num_rows
             if late is not None:
-                self._counts[side]["in"] += late.num_rows
-                self._counts[side]["late"] += late.num_rows
+                counts["in"] += late.num_rows
+                counts["late"] += late.num_rows
                 if self.options.late == "keep":
                     self._late[side].append(late)
             if steps.take(side, table, times, slots, began):
                 steps.advance()
+        except BaseException:
+            self.break_off()
+            raise
         steps.latency.note(began)
 
     def _advance(self, steps: Steps) -> None:
-        with _Whole(self):
+        try:
             steps.advance()
+        except BaseException:
+            self.break_off()
+            raise
 
     def _ready(self, steps: Steps) -> pa.Table:
         """Gather the rows of the results that wait."""

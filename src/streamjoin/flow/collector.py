@@ -7,7 +7,7 @@ asked for. So batches are as small as the reader is quick, and large under load.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from ..side import SIDES, Side
 from ..store.batch import concatenated
@@ -22,47 +22,39 @@ class Collector:
 
     def __init__(self, in_order: bool, meets_once: bool) -> None:
         self._in_order, self._meets_once = in_order, meets_once
-        self._steps: list[Step] = []
-        self.rows = 0
+        self._groups: list[list[Step]] = []
+        """Neighbours that become one step: where order matters, as many as fit into one, else all."""
+        self._rows_of_group = self.rows = 0
         self.since = self.began = 0.0
         """When the oldest tuples came here, and when the call began that brought them."""
 
     def add(self, step: Step, began: float) -> None:
-        if not self._steps:
+        rows = step.rows
+        if not self._groups:
             self.since, self.began = time.perf_counter(), began
-        self._steps.append(step)
-        self.rows += step.rows
+            self._groups.append([])
+        elif self._in_order and self._rows_of_group + rows > front.LARGEST_STEP:
+            self._groups.append([])
+            self._rows_of_group = 0
+        self._groups[-1].append(step)
+        self._rows_of_group += rows
+        self.rows += rows
 
     def take(self) -> list[Step]:
         """What was collected, as few steps as possible."""
-        steps, self._steps, self.rows = self._steps, [], 0
-        if len(steps) < 2:
-            return steps
-        if self._in_order:
-            return [_merged(group, SIDES) for group in _groups(steps)]
-        if self._meets_once:
-            return [_merged(steps, SIDES)]
-        return [merged for side in SIDES if (merged := _merged(steps, (side,))).seen]
-
-
-def _groups(steps: list[Step]) -> Iterator[list[Step]]:
-    """Neighbours, as many as fit into a step."""
-    group: list[Step] = []
-    rows = 0
-    for step in steps:
-        if group and rows + step.rows > front.LARGEST_STEP:
-            yield group
-            group, rows = [], 0
-        group.append(step)
-        rows += step.rows
-    yield group
+        groups, self._groups, self._rows_of_group, self.rows = self._groups, [], 0, 0
+        if self._in_order or self._meets_once:
+            return [_merged(group, SIDES) for group in groups]
+        return [merged for group in groups for side in SIDES if (merged := _merged(group, (side,))).seen]
 
 
 def _merged(steps: list[Step], sides: Iterable[Side]) -> Step:
     merged = Step({}, {})
     for side in sides:
         mine = [step for step in steps if side in step.seen]
-        if mine:
+        if len(mine) == 1:
+            merged.batches[side], merged.seen[side] = mine[0].batches[side], mine[0].seen[side]
+        elif mine:
             merged.batches[side] = concatenated([step.batches[side] for step in mine])
             merged.seen[side] = joined([step.seen[side] for step in mine])
     return merged

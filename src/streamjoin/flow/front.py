@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import INT64_MIN, Array, Rows
-from ..compile.generic import is_ascending
+from ..arrow.times import Times
+from ..predicate.slots import SlotValues
 from ..side import SIDES, Side, other
 from ..store.batch import Batch
 from ..window import CountWindow, TimeWindow
@@ -24,17 +25,6 @@ from .runs import RunBuffer
 
 LARGEST_STEP = 1 << 17
 """Tuples that are let through at once where order matters: sorted results are held until their step has been joined."""
-
-
-@dataclass(slots=True)
-class Arrival:
-    """Accepted (not late) tuples of one side. `time` is None without a time column; `live` says which can match (None:
-    all)."""
-
-    row: Rows
-    time: Rows | None
-    live: npt.NDArray[np.bool_] | None
-    slots: list[Array]
 
 
 @dataclass(slots=True)
@@ -65,8 +55,9 @@ class Front(Protocol):
 
     together: bool
 
-    def push(self, side: Side, arrival: Arrival) -> list[Step]:
-        """Take tuples in; what becomes ready, if anything. Where order matters, the tuples of one timestamp are in one
+    def push(self, side: Side, row: Rows, times: Times | None, slots: SlotValues) -> list[Step]:
+        """Take in tuples that are not late; what becomes ready, if anything. Without a time column, `times` is None and
+        rows are numbered from 0. Where order matters, the tuples of one timestamp are in one
         step, and all of a step precede those of the next."""
 
     def ready(self) -> list[Step]:
@@ -94,18 +85,17 @@ class AsFound:
         self._size = {side: window.amount for side, window in windows.items() if isinstance(window, TimeWindow)}
         self._progress = progress
 
-    def push(self, side: Side, arrival: Arrival) -> list[Step]:
-        return [self.step(side, arrival)]
+    def push(self, side: Side, row: Rows, times: Times | None, slots: SlotValues) -> list[Step]:
+        assert times is not None
+        return [self.step(side, row, times, slots)]
 
-    def step(self, side: Side, arrival: Arrival) -> Step:
-        assert arrival.time is not None
-        time, row, live, slots = arrival.time, arrival.row, arrival.live, arrival.slots
-        if not is_ascending(time):
+    def step(self, side: Side, row: Rows, times: Times, slots: SlotValues) -> Step:
+        time = times.ticks
+        if not times.is_ascending:
             order = np.argsort(time, kind="stable")  # neighbours in time share blocks, which a probe can then skip
-            time, row, slots = time[order], row[order], [slot[order] for slot in slots]
-            live = None if live is None else live[order]
+            time, row, slots = time[order], row[order], slots.where(order)
         low, high = reach(time, 1 - self._size[other(side)], self._size[side])
-        return _one_sided(side, Batch(row, time, low, high, slots), live)
+        return _one_sided(side, Batch(row, time, low, high, slots.columns), slots.live)
 
     def ready(self) -> list[Step]:
         return []
@@ -135,11 +125,11 @@ class InOrder:
         self._order = MergedOrder(windows)
         self._next_time: int | None = None
 
-    def push(self, side: Side, arrival: Arrival) -> list[Step]:
-        live, count = arrival.live, len(arrival.row)
-        if arrival.time is None:
-            position, (low, high) = self._order.arrive(side, count)
-            whole = Batch(arrival.row, position, low, high, arrival.slots)
+    def push(self, side: Side, row: Rows, times: Times | None, slots: SlotValues) -> list[Step]:
+        live, count = slots.live, len(row)
+        if times is None:
+            low, high = self._order.arrive(side, count)
+            whole = Batch(row, row, low, high, slots.columns)
             if count <= LARGEST_STEP:
                 return [_one_sided(side, whole, live)]
             pieces = [slice(start, start + LARGEST_STEP) for start in range(0, count, LARGEST_STEP)]
@@ -148,7 +138,7 @@ class InOrder:
                 for piece in pieces
             ]
         live = np.ones(count, np.bool_) if live is None else live
-        self._waiting[side].push([arrival.time, arrival.row, live, *arrival.slots])
+        self._waiting[side].push([times.ticks, row, live, *slots.columns])
         return self.ready()
 
     def ready(self) -> list[Step]:
@@ -170,7 +160,12 @@ class InOrder:
             if found is not None:
                 _, row, live, *slots = found
                 columns[side] = [row, live, position[side], *ranges[side], *slots]
-        return [_step(columns, cuts) for cuts in _cuts(times)]
+        if len(times["left"]) + len(times["right"]) <= LARGEST_STEP:
+            return [_step(columns)]
+        return [
+            _step({side: [column[cuts[side]] for column in own] for side, own in columns.items()})
+            for cuts in _cuts(times)
+        ]
 
     def floor(self, side: Side) -> int | None:
         return self._order.release(side, self._next_time)
@@ -183,14 +178,13 @@ class InOrder:
 
 
 def _one_sided(side: Side, batch: Batch, live: npt.NDArray[np.bool_] | None) -> Step:
-    return Step({side: _live(batch, live)}, {side: (batch.coordinate, batch.row)})
+    return Step({side: batch if live is None else _live(batch, live)}, {side: (batch.coordinate, batch.row)})
 
 
-def _step(columns: dict[Side, list[Array]], cuts: dict[Side, slice]) -> Step:
-    """What the cuts leave of each side's columns: row, live, position, low, high, slots."""
+def _step(columns: dict[Side, list[Array]]) -> Step:
+    """A step of each side's columns: row, live, position, low, high, slots."""
     step = Step({}, {})
-    for side, own in columns.items():
-        row, live, position, low, high, *slots = (column[cuts[side]] for column in own)
+    for side, (row, live, position, low, high, *slots) in columns.items():
         step.batches[side] = _live(Batch(row, position, low, high, slots), live)
         step.seen[side] = (position, row)
     return step
@@ -205,5 +199,5 @@ def _cuts(times: dict[Side, Array]) -> list[dict[Side, slice]]:
     return [{side: slice(*places[side][k : k + 2]) for side in times} for k in range(len(bounds) + 1)]
 
 
-def _live(batch: Batch, live: npt.NDArray[np.bool_] | None) -> Batch:
-    return batch if live is None or live.all() else batch.take(np.flatnonzero(live))
+def _live(batch: Batch, live: npt.NDArray[np.bool_]) -> Batch:
+    return batch if np.count_nonzero(live) == len(live) else batch.take(np.flatnonzero(live))

@@ -56,7 +56,7 @@ class History:
 
     def after(self, times: Array) -> Array:
         """For each time: the first position whose timestamp is later."""
-        return self._first + np.searchsorted(self._times.view, times, side="right")
+        return self._first + self._times.view.searchsorted(times, side="right")
 
     def forget(self, position: int) -> None:
         """Positions below this one will not be asked for again."""
@@ -82,8 +82,8 @@ class MergedOrder:
             if isinstance(self.windows[side], TimeWindow):
                 self.history[side].append(t)
         earlier: dict[Side, Array] = {
-            "left": self.total["right"] + np.searchsorted(right, left, side="left"),
-            "right": self.total["left"] + np.searchsorted(left, right, side="right"),
+            "left": self.total["right"] + right.searchsorted(left, side="left"),
+            "right": self.total["left"] + left.searchsorted(right, side="right"),
         }
         ranges: dict[Side, tuple[Array, Array]] = {}
         for side, t in times.items():
@@ -93,7 +93,7 @@ class MergedOrder:
                 low = earlier[side] - window.rows
                 if side == "right" and isinstance(self.windows["right"], TimeWindow):
                     # Equal timestamps qualify by the right's time window, whatever the left's row count says.
-                    low = np.minimum(low, self.total["left"] + np.searchsorted(left, right, side="left"))
+                    low = np.minimum(low, self.total["left"] + left.searchsorted(right, side="left"))
             else:
                 low = self.history[met].after(shift(t, -window.amount))
             ranges[side] = (low, earlier[side])
@@ -101,17 +101,17 @@ class MergedOrder:
             self.total[side] += len(t)
         return positions, ranges
 
-    def arrive(self, side: Side, count: int) -> tuple[Array, tuple[Array, Array]]:
-        """The same for streams without timestamps: the order is the order of pushing."""
-        positions = np.arange(self.total[side], self.total[side] + count)
+    def arrive(self, side: Side, count: int) -> tuple[Array, Array]:
+        """The ranges for streams without timestamps: the order is the order of pushing. None of their tuples is late,
+        so each one's position is its row number."""
         self.total[side] += count
         met = other(side)
-        window = self.windows[met]
+        window, before = self.windows[met], self.total[met]
         assert isinstance(window, CountWindow)
         low, high = np.empty(count, np.int64), np.empty(count, np.int64)
-        low.fill(self.total[met] - window.rows)
-        high.fill(self.total[met])
-        return positions, (low, high)
+        low.fill(before - window.rows)
+        high.fill(before)
+        return low, high
 
     def release(self, side: Side, next_time: int | None) -> int:
         """Forget the positions that no future tuple of the other side, not before `next_time`, can meet. Returns the

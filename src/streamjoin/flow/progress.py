@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
-from ..arrays import INT64_MIN, Array
-from ..compile.generic import extremes
+from ..arrays import INT64_MIN, Mask
+from ..arrow.times import Times
 from ..side import Side, other
 
 
@@ -38,16 +35,16 @@ class Progress:
         left, right = self.horizon("left"), self.horizon("right")
         return None if left is None or right is None else min(left, right)
 
-    def on_time(self, side: Side, times: Array) -> npt.NDArray[np.bool_] | None:
+    def on_time(self, side: Side, times: Times) -> Mask | None:
         """Which tuples of a new batch are not late; None if none is."""
         horizon = self.horizon(side)
-        if horizon is None or extremes(times)[0] >= horizon:
+        if horizon is None or times.earliest >= horizon:
             return None
-        return times >= horizon
+        return times.ticks >= horizon
 
-    def advance(self, side: Side, times: Array) -> None:
-        if len(times):
-            self.reach(side, extremes(times)[1])
+    def advance(self, side: Side, times: Times) -> None:
+        if len(times.ticks):
+            self.reach(side, times.latest)
 
     def reach(self, side: Side, time: int) -> None:
         """A stream has come to this time."""

@@ -94,13 +94,14 @@ class Results:
         self._ready: list[tuple[Rows, Rows]] = []
         self._first_ready: tuple[list[int], list[int]] = [], []
         """The smallest row number of each side, for as many pieces of the ready ones as were asked for."""
-        self._count = 0
+        self.count = 0
+        """How many results are ready."""
         self._of_step: list[tuple[Rows, Rows]] = []
         self._earliest_open: int | None = None
         self._finds_late = finds_late
 
     def __len__(self) -> int:
-        return self._count
+        return self.count
 
     def begin(self, step: Step) -> None:
         """The pairs of this step will follow."""
@@ -114,9 +115,8 @@ class Results:
             newly = self._open["left"].meet_new(left)
             self._emit(newly, np.full(len(newly), NONE))
             return
-        for side, rows in zip(SIDES, (left, right), strict=True):
-            if side in self._open:
-                self._open[side].meet(rows)
+        for side, opened in self._open.items():
+            opened.meet(left if side == "left" else right)
         if self._how in ("semi", "anti"):
             return
         if self._sorted:
@@ -163,10 +163,13 @@ class Results:
     def settle(self, times: Times, unmet: int | None) -> None:
         """Let through the held results that nothing can precede any more: no open tuple, and no pair that is found
         later. Such pairs have the timestamp `unmet` or a later one."""
-        opens = [o.earliest(side, times) for side, o in self._open.items()]
-        self._earliest_open = min((t for t in (*opens, unmet) if t is not None), default=None)
+        bound = unmet
+        for side, opened in self._open.items():
+            earliest = opened.earliest(side, times)
+            if earliest is not None:
+                bound = earliest if bound is None else min(bound, earliest)
+        self._earliest_open = bound
         if self._sorted:
-            bound = self._earliest_open
             columns = self._held.pop_all() if bound is None else self._held.pop_below(bound)
             if columns is not None:
                 self._emit(*_in_order(columns))
@@ -174,7 +177,7 @@ class Results:
     def _emit(self, left: Rows, right: Rows) -> None:
         if len(left):
             self._ready.append((left, right))
-            self._count += len(left)
+            self.count += len(left)
 
     def ready(self) -> tuple[list[Rows], list[Rows]]:
         """All results that are ready, piece by piece, as row numbers of both sides; NONE where there is no partner."""
@@ -182,7 +185,7 @@ class Results:
 
     def clear(self) -> None:
         """The results of the last `ready` have reached the reader."""
-        self._ready, self._count, self._first_ready = [], 0, ([], [])
+        self._ready, self.count, self._first_ready = [], 0, ([], [])
 
     def first_row(self, side: Side) -> int | None:
         """The smallest row number that is still needed here."""

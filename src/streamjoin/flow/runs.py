@@ -37,7 +37,7 @@ class RunBuffer:
         """Take out everything with key < bound, sorted; None if there is nothing."""
         taken, kept = [], []
         for run in self._runs:
-            cut = int(np.searchsorted(run[0], bound, side="left"))
+            cut = int(run[0].searchsorted(bound, side="left"))
             if cut:
                 taken.append([column[:cut] for column in run])
             if cut < len(run[0]):

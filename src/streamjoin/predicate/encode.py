@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array, Mask
+from ..arrow.tables import valid_rows
 from ..compile.cache import compiled_with
 from .types import Type
 from .wide_vector import wratio
@@ -25,6 +26,7 @@ Mode = Literal["exact", "floor", "ceil", "below", "above"]
 Domain = Literal["i32", "i64", "f32", "f64", "decimal", "hash", "prefix", "approximate", "high", "low", "validity"]
 
 _INTS: dict[str, Any] = {"i32": np.int32, "i64": np.int64, "f32": np.int32, "f64": np.int64}
+_ENDS = {np.dtype(type_): (np.iinfo(type_).min, np.iinfo(type_).max) for type_ in (np.int32, np.int64)}
 
 
 def encode(
@@ -38,35 +40,36 @@ def encode(
         return _to_float(values, valid, domain, mode)
     if source.is_float or source.kind == "decimal":
         return _round_to_int(values, valid, source, domain, mode)
-    if mode == "exact" and values.dtype == _INTS[domain]:
-        return values, valid
-    wide = values.astype(np.int64)
-    if domain == "i64":
-        return _step(wide, valid, mode, exact=None)
-    return _clip(*_step(wide, valid, mode, exact=None), mode)
+    if domain == "i64" or values.dtype.itemsize <= 4:
+        return _step(values.astype(_INTS[domain], copy=False), valid, mode, exact=None)
+    return _clip(*_step(values, valid, mode, exact=None), mode)
 
 
 def _step(encoded: Array, valid: Mask | None, mode: Mode, exact: Mask | None) -> tuple[Array, Mask | None]:
     """Make strict bounds closed: one down for "below", one up for "above", where the value was hit exactly."""
-    if mode in ("below", "above"):
-        end = np.iinfo(encoded.dtype).min if mode == "below" else np.iinfo(encoded.dtype).max
-        at_end = encoded == end
-        move = ~at_end if exact is None else exact & ~at_end
-        encoded = encoded + (move.astype(encoded.dtype) if mode == "above" else -move.astype(encoded.dtype))
-        if exact is not None:
-            at_end = at_end & exact
-        if at_end.any():
-            valid = ~at_end if valid is None else valid & ~at_end
-    return encoded, valid
+    if mode not in ("below", "above"):
+        return encoded, valid
+    first, last = _ENDS[encoded.dtype]
+    at_end = encoded == (first if mode == "below" else last)
+    by = encoded.dtype.type(1) if exact is None else exact
+    moved = encoded - by if mode == "below" else encoded + by  # what wraps at the end is not valid
+    if exact is not None:
+        at_end &= exact
+    if np.count_nonzero(at_end):
+        valid = ~at_end if valid is None else valid & ~at_end
+    return moved, valid
 
 
 def _clip(wide: Array, valid: Mask | None, mode: Mode) -> tuple[Array, Mask | None]:
     """Bring whole numbers into 32 bits; a bound beyond the end is no bound or cannot be met."""
-    info = np.iinfo(np.int32)
-    narrow = np.clip(wide, info.min, info.max).astype(np.int32)
-    impossible = wide < info.min if mode in ("floor", "below") else wide > info.max
+    narrow = wide.astype(np.int32)
+    if np.count_nonzero(narrow == wide) == len(wide):
+        return narrow, valid
+    first, last = _ENDS[narrow.dtype]
+    narrow = np.clip(wide, first, last).astype(np.int32)
+    impossible = wide < first if mode in ("floor", "below") else wide > last
     if mode == "exact":
-        impossible = impossible | (wide < info.min)
+        impossible = impossible | (wide < first)
     if impossible.any():
         valid = ~impossible if valid is None else valid & ~impossible
     return narrow, valid
@@ -105,7 +108,7 @@ _ROUNDED: dict[Mode, int] = {"exact": 0, "floor": -1, "below": -1, "ceil": 1, "a
 
 def _to_float(values: Array, valid: Mask | None, domain: Domain, mode: Mode) -> tuple[Array, Mask | None]:
     bits, exact = ordered_bits(values, 32 if domain == "f32" else 64, _ROUNDED[mode])
-    if mode == "exact" and not exact.all():
+    if mode == "exact" and np.count_nonzero(exact) < len(exact):
         valid = exact if valid is None else valid & exact
     return _step(bits, valid, mode, exact)
 
@@ -185,13 +188,19 @@ LONG_TEXT = np.int64(1) << 62
 hash."""
 
 
+OFFSETS = {pa.string().id: np.int32, pa.large_string().id: np.int64}
+"""The types of text whose bytes lie one after another, and how they say where each text begins."""
+
+
 def text_words(text: pa.Array, domain: Domain) -> tuple[Array, Mask | None]:
-    """One int64 per text. "hash": equal texts have equal words. "prefix": a larger word is a larger text."""
-    valid = np.asarray(text.is_valid()) if text.null_count else None
+    """One int64 per text, which are of a type in `OFFSETS`. "hash": equal texts have equal words. "prefix": a larger
+    word is a larger text."""
+    valid = valid_rows(text)
     words = np.zeros(len(text), np.int64)
     if len(text):
         _, offsets, data = text.buffers()
-        starts = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
+        starts = np.frombuffer(offsets, OFFSETS[text.type.id])[text.offset : text.offset + len(text) + 1]
+        starts = starts.astype(np.int64, copy=False)
         content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.frombuffer(b"\0", np.uint8)
         (_hash_words if domain == "hash" else _prefix_words)(starts, content, words)
     return words, valid

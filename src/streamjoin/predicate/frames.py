@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array, Mask, Rows
-from ..arrow.tables import decoded, raw_values
+from ..arrow.tables import decoded, raw_values, valid_rows
 from ..errors import DataError
 from ..side import Side
 from .dialect import dtype_of, is_wide
@@ -38,7 +38,8 @@ class Frame:
         self, length: int, columns: Mapping[tuple[Side, str], pa.Array], places: Mapping[Side, Rows] | None = None
     ) -> None:
         self.length = length
-        self._columns = columns
+        self.columns = columns
+        """One value per row of its side, by side and name."""
         self._places = places or {}
         self._numbers: dict[tuple[Side | None, str], tuple[Array, Mask | None]] = {}
         self._sides: dict[Side, Frame] = {}
@@ -50,7 +51,7 @@ class Frame:
         known = self._numbers.get(name)
         if known is None:
             assert column.side is not None
-            known = read_numbers(self._columns[column.side, column.name], column.type)
+            known = read_numbers(self.columns[column.side, column.name], column.type)
             known = self._numbers[name] = self.spread(column.side, *known)
         return known
 
@@ -77,14 +78,14 @@ class Frame:
             return self
         known = self._sides.get(side)
         if known is None:
-            columns = {name: column for name, column in self._columns.items() if name[0] == side}
+            columns = {name: column for name, column in self.columns.items() if name[0] == side}
             length = len(next(iter(columns.values()))) if columns else 0
             known = self._sides[side] = Frame(length, columns)
         return known
 
     def arrow(self, column: Column) -> pa.Array:
         assert column.side is not None
-        return self.spread_arrow(column.side, self._columns[column.side, column.name])
+        return self.spread_arrow(column.side, self.columns[column.side, column.name])
 
     def rowwise(self, expr: Expr) -> list[Any]:
         """The expression's plain values, one row at a time."""
@@ -121,7 +122,7 @@ def distinct(rows: Rows) -> tuple[Rows, Rows | None]:
 def read_numbers(column: pa.Array, type_: Type) -> tuple[Array, Mask | None]:
     """An Arrow array as a NumPy array of the type's own width, without a copy where the layouts agree."""
     column = decoded(column)  # first: a dictionary's own values may be NULL
-    valid = np.asarray(column.is_valid()) if column.null_count else None
+    valid = valid_rows(column)
     if is_wide(type_):
         high, low = read_words(column)
         if not np.any(high != low >> 63):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from ..arrays import Array, Mask
-from ..arrow.tables import raw_values
+from ..arrays import Array, Mask, Rows
+from ..arrow.tables import raw_values, valid_rows
 from ..side import Side
-from .encode import LONG_TEXT, Domain, Mode, approximate, encode, text_words
-from .expr import Column, Expr, walk
+from .encode import LONG_TEXT, OFFSETS, Domain, Mode, approximate, encode, text_words
+from .expr import Call, Column, Constant, Expr, walk
 from .frames import PLAIN, Frame, read_words
+from .values import wrap
 from .vector import Program, TextColumn, text_column
 from .wide_vector import split
 
@@ -30,6 +33,7 @@ class Encoding:
 VALIDITY = Encoding("validity")
 """Marks a slot that holds another slot's validity."""
 _NOT_NUMERIC = ("hash", "prefix", "validity")
+_NOTHING: Array = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +56,10 @@ class SlotValues:
     live: Mask | None
     long_text: bool = False
 
-    def where(self, mask: Mask) -> SlotValues:
-        """Those of some rows."""
-        live = None if self.live is None else self.live[mask]
-        return SlotValues([column[mask] for column in self.columns], live, self.long_text)
+    def where(self, rows: Mask | Rows) -> SlotValues:
+        """Those of some rows, which a mask or their places say."""
+        live = None if self.live is None else self.live[rows]
+        return SlotValues([column[rows] for column in self.columns], live, self.long_text)
 
 
 class SideProgram:
@@ -76,13 +80,7 @@ class SideProgram:
                 self._numeric.append(i)
                 exprs.append(slot.expr)
         self._program = Program(exprs)
-        plain = [
-            (slot.expr, np.dtype(slot.dtype).type)
-            for slot in self.slots
-            if isinstance(slot.expr, Column) and _keeps_values(slot)
-        ]
-        self._plain = plain if len(plain) == len(self.slots) and not filters else []
-        """The slots' columns and types, where each slot holds its column's values as they are."""
+        self._plain = [] if filters else _plain(self.slots)
         read = [*filters, *(slot.expr for slot in self.slots)]
         self.columns = sorted({n.name for expr in read for n in walk(expr) if isinstance(n, Column)})
 
@@ -93,7 +91,7 @@ class SideProgram:
             if plain is not None:
                 return SlotValues(plain, None)
         live = self._filters.true_rows(frame) if self._has_filters else None
-        known = dict(zip(self._numeric, self._program.run(frame), strict=True))
+        known = dict(zip(self._numeric, self._program.run(frame), strict=True)) if self._numeric else {}
         columns: list[Array] = []
         valids: dict[int, Mask | None] = {}
         long_text = False
@@ -104,7 +102,7 @@ class SideProgram:
                 continue
             values, valid = self._encoded(slot, frame, known.get(i))
             if slot.encoding.domain == "hash":
-                long_text = long_text or bool((values & LONG_TEXT).any())
+                long_text = long_text or bool(np.count_nonzero(values & LONG_TEXT))
             valids[i] = valid
             if slot.required and valid is not None:
                 live = valid if live is None else live & valid
@@ -113,26 +111,36 @@ class SideProgram:
         columns = [
             column if column.flags.carray else np.require(column, requirements=["C", "A", "W"]) for column in columns
         ]
-        return SlotValues(columns, None if live is None or live.all() else live, long_text)
+        return SlotValues(columns, None if live is None or np.count_nonzero(live) == len(live) else live, long_text)
 
     def _copied(self, frame: Frame) -> list[Array] | None:
-        """The slots as copies of their columns; None if those have NULLs or another layout."""
-        copies: list[Array] = []
-        for expr, dtype in self._plain:
-            column = frame.arrow(expr)
+        """The slots as copies of their columns, or sums with a constant; None if a column has NULLs or another layout.
+        `run` without this would give the same, but at five times the cost for a few rows."""
+        columns: list[Array] = [_NOTHING] * len(self.slots)
+        for name, dtype, uses in self._plain:
+            column = frame.columns[name]
             if column.null_count or PLAIN.get(column.type.id) is not dtype:
                 return None
-            copies.append(raw_values(column, dtype).copy())
-        return copies
+            values = raw_values(column, dtype)
+            for number, summand in uses:
+                columns[number] = values.copy() if summand is None else values + summand
+        return columns
+
+    def _text(self, expr: Expr, frame: Frame) -> pa.Array:
+        """The texts of an expression; those of a column as they lie, if that will do, since a cast costs a few us."""
+        if isinstance(expr, Column):
+            column = frame.arrow(expr)
+            if column.type.id in OFFSETS:
+                return column
+        return self._texts[expr](frame)
 
     def _encoded(self, slot: Slot, frame: Frame, known: tuple[Array, Mask | None] | None) -> tuple[Array, Mask | None]:
         encoding = slot.encoding
         if encoding.domain in ("hash", "prefix"):
-            return text_words(self._texts[slot.expr](frame), encoding.domain)
+            return text_words(self._text(slot.expr, frame), encoding.domain)
         if isinstance(slot.expr, Column) and _is_word(slot):
             column = frame.arrow(slot.expr)
-            valid = np.asarray(column.is_valid()) if column.null_count else None
-            return read_words(column)[encoding.domain == "low"], valid
+            return read_words(column)[encoding.domain == "low"], valid_rows(column)
         assert known is not None
         values, valid = known
         if encoding.domain in ("high", "low"):
@@ -144,6 +152,39 @@ class SideProgram:
         if encoding.domain is None:
             return values, valid
         return encode(values, valid, slot.expr.type, encoding.domain, encoding.mode, encoding.scale)
+
+
+def _plain(slots: Sequence[Slot]) -> list[tuple[tuple[Side, str], Any, list[tuple[int, Any]]]]:
+    """For slots that hold the values of columns, or an integer column plus a constant: each column and its type, and
+    the numbers and summands of its slots. Empty if there are other slots."""
+    uses: dict[tuple[tuple[Side, str], Any], list[tuple[int, Any]]] = {}
+    for number, slot in enumerate(slots):
+        sum_ = _sum(slot.expr)
+        if sum_ is None or not _keeps_values(slot):
+            return []
+        column, summand = sum_
+        assert column.side is not None
+        name, dtype = (column.side, column.name), np.dtype(slot.dtype).type
+        uses.setdefault((name, dtype), []).append((number, None if summand is None else np.array(summand, dtype)))
+    return [(name, dtype, found) for (name, dtype), found in uses.items()]
+
+
+def _sum(expr: Expr) -> tuple[Column, int | None] | None:
+    """A column, and the whole number that is added to it, if any. Sums wrap at the ends of the type, as NumPy's do."""
+    match expr:
+        case Column():
+            return expr, None
+        case Call("add", (Column() as column, Constant(int() as value))):
+            pass
+        case Call("add", (Constant(int() as value), Column() as column)):
+            pass
+        case Call("sub", (Column() as column, Constant(int() as value))):
+            value = -value
+        case _:
+            return None
+    if expr.type.kind not in ("int", "bigint") or column.type != expr.type:
+        return None
+    return column, wrap(value, expr.type.bits)
 
 
 def _keeps_values(slot: Slot) -> bool:

@@ -7,6 +7,7 @@ that is read as a number, for example) is evaluated row by row.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrays import Array, Mask
+from ..arrow.tables import valid_rows
 from ..side import Side
 from . import ops_vector, texts
 from .dialect import is_wide
@@ -31,6 +33,8 @@ _NAMESPACE = {name: getattr(ops_vector, name) for name in ops_vector.__all__}
 _COMPARE = {
     "eq": pc.equal, "ne": pc.not_equal, "lt": pc.less, "le": pc.less_equal, "gt": pc.greater, "ge": pc.greater_equal,
 }  # fmt: skip
+# Constants of the dialect, which are converted once, not in each call.
+_CONSTANT = re.compile(r"\b[if]\d+\(-?\d[\d.e+-]*\)")
 
 TextColumn = Callable[[Frame], pa.Array]
 """The texts of an expression: one of large_string for each row of a frame."""
@@ -133,7 +137,7 @@ class _FrameEmitter(Emitter):
             def fetch_in(frame: Frame) -> tuple[Array, Mask | None]:
                 column = text(frame)
                 found, _ = read_numbers(pc.is_in(column, value_set=items), BOOLEAN)
-                return found, np.asarray(column.is_valid()) if column.null_count else None
+                return found, valid_rows(column)
 
             return fetch_in
         if op == "isnull":
@@ -234,8 +238,12 @@ class Program:
         parameters = [part for name, _ in self._inputs for part in (name, f"{name}_valid")]
         pairs = ", ".join(f"({r.code}, {both_valid(r.valid) or 'None'})" for r in results)
         body = "".join(f"    {line}\n" for line in emitter.lines)
-        source = f"def program({', '.join(parameters)}):\n{body}    return [{pairs}]\n"
         namespace: dict[str, Any] = {**_NAMESPACE, "isin": np.isin}
+        source = f"def program({', '.join(parameters)}):\n{body}    return [{pairs}]\n"
+        names: dict[str, str] = {}
+        source = _CONSTANT.sub(lambda found: names.setdefault(found[0], f"constant{len(names)}"), source)
+        with np.errstate(all="ignore"):
+            namespace |= {name: eval(text, namespace) for text, name in names.items()}
         exec(compile(source, "<streamjoin column program>", "exec"), namespace)  # our own text: no user text gets in
         self._function = namespace["program"]
 
@@ -273,4 +281,4 @@ def _mask(valid: Any, length: int) -> Mask | None:
     array = np.asarray(valid)
     if array.ndim == 0:
         return None if array else np.zeros(length, np.bool_)
-    return None if array.all() else array
+    return None if np.count_nonzero(array) == length else array

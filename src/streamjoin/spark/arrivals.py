@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..arrays import Integers
+from ..arrow.times import Times
 from ..flow.progress import Progress
 from ..side import Side
 from .messages import POSITION, ROLE, ChunkMessage, RowRole, from_bytes, times_of
@@ -73,9 +74,9 @@ def arrivals(spec: JoinSpec, side: Side, messages: Sequence[ChunkMessage], progr
 
 
 def _without_late(spec: JoinSpec, side: Side, found: Arrivals, progress: Progress, number: int) -> Arrivals:
-    on_time = progress.on_time(side, found.times)
+    on_time = progress.on_time(side, Times.of(found.times))
     if spec.options.needs_order:
-        all_on_time = progress.on_time(side, found.all_times)
+        all_on_time = progress.on_time(side, Times.of(found.all_times))
         if all_on_time is not None:
             rank = np.cumsum(all_on_time) - 1
             found.all_times = found.all_times[all_on_time]

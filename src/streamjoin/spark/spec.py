@@ -72,7 +72,7 @@ class JoinSpec:
         """A table's timestamps in the common unit."""
         times = self.intake.times(side, table, f"the {side} stream")
         assert times is not None
-        return times
+        return times.ticks
 
     def slots(self, side: Side, table: pa.Table, *, are_checked: bool = False) -> SlotValues:
         """What the predicate reads of a table's rows. `are_checked`: they have been read before, when they arrived."""

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Integers, Rows
-from ..flow.front import Arrival, AsFound
+from ..arrow.times import Times
+from ..flow.front import AsFound
 from ..flow.order import MergedOrder
 from ..flow.progress import Progress
 from ..predicate.recheck import Recheck
@@ -73,9 +74,7 @@ class Step:
             self._sides[side].arrived = arrived.table
             rows = np.arange(ARRIVED, ARRIVED + len(arrived.times))
             slots = self._slots(side, arrived.table)
-            live = np.ones(len(rows), np.bool_) if slots.live is None else slots.live
-            step = front.step(side, Arrival(rows, arrived.times, live, slots.columns))
-            batches[side] = step.batches[side]
+            batches[side] = front.step(side, rows, Times.of(arrived.times), slots).batches[side]
         self._expect(batches)
         for side in SIDES:  # a left tuple finds right ones of earlier batches; a right one also this batch's left ones
             yield from self._probe(side, batches[side])
