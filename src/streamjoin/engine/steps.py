@@ -75,10 +75,11 @@ class Steps:
         def make_window(side: Side, index: str) -> SideWindow:
             return SideWindow(lowered, side, index or options.index, run_all)
 
-        setting = Setting(options.workers, make_window, self._recheck, self._crew)
+        decide = self._recheck if self._needs_payload else _all_match
+        setting = Setting(options.workers, make_window, decide, self._crew)
         self.topology: Topology
         if not is_ready() and issubclass(algorithm, SharedWindows):
-            self.topology = Interim(partial(algorithm, setting), lowered, self._recheck, is_ready)
+            self.topology = Interim(partial(algorithm, setting), lowered, decide, is_ready)
         else:
             self.topology = algorithm(setting)
         self._collector = Collector(self._front.together, self.topology.meets_once)
@@ -264,3 +265,7 @@ class Steps:
         self._push_order.forget(side, floor)
         self.results.forget(side, floor)
         self._release_at[side] = payload.rows + max(payload.rows // 8, RELEASE_ROWS)
+
+
+def _all_match(left: Rows, right: Rows) -> None:
+    """Decides candidates where the kernels leave nothing open."""

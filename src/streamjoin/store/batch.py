@@ -197,12 +197,12 @@ class PairSink:
     def is_full(self) -> bool:
         return self.count >= QUOTA
 
-    def drain(self, count: int, probing_rows: Rows, stored_rows: IntegerColumn) -> None:
-        """Turn the first `count` buffered places into row numbers."""
+    def drain(self, count: int, probing_rows: Rows, start: int, stored_rows: IntegerColumn) -> None:
+        """Turn the first `count` buffered places into row numbers. Places of stored tuples count from `start`."""
         if count:
             probe_places, stored_places = self.buffers
             rows = self._memory()[1].room(count)
-            paired(probe_places[:count], probing_rows, stored_places[:count], *stored_rows.parts, rows)
+            paired(probe_places, probing_rows, stored_places, start, *stored_rows.parts, rows)
             self.add(rows[0], rows[1])
 
     def add_rows(self, count: int) -> None:

@@ -78,18 +78,18 @@ def taken(first, array, places):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def paired(probe_places, probing_rows, stored_places, first, rows, out):  # type: ignore[no-untyped-def]
-    """Write the row numbers at pairs of places: probing_rows[place], and rows[place], or first + place where that array
-    is empty."""
-    counts_up = len(rows) == 0
-    for i in range(len(probe_places)):
+def paired(probe_places, probing_rows, stored_places, start, first, rows, out):  # type: ignore[no-untyped-def]
+    """Write the row numbers at pairs of places: probing_rows[place], and rows[start + place], or first + start + place
+    where that array is empty."""
+    count, counts_up = out.shape[1], len(rows) == 0
+    for i in range(count):
         out[0, i] = probing_rows[np.uint32(probe_places[i])]
     if counts_up:
-        for i in range(len(stored_places)):
-            out[1, i] = first + stored_places[i]
+        for i in range(count):
+            out[1, i] = first + start + stored_places[i]
     else:
-        for i in range(len(stored_places)):
-            out[1, i] = rows[np.uint32(stored_places[i])]
+        for i in range(count):
+            out[1, i] = rows[start + np.uint32(stored_places[i])]
 
 
 @compiled

@@ -52,6 +52,14 @@ class Reach:
             _find(upper, lower, start, stop, low, high, first, last)
         return first, last
 
+    def slice(
+        self, column: IntegerColumn, start: int, stop: int, low: Integers, high: Integers
+    ) -> tuple[Integers, Integers, int, int, int]:
+        """The same, counted from the first place that any probing tuple reaches; also that place, the one behind the
+        last, and how many tuples all of them reach together."""
+        first, last = self.places(column, start, stop, low, high)
+        return first, last, *_counted_from_first(first, last)
+
 
 def meeting(low: Integers, high: Integers, coordinate: Integers) -> tuple[Integers, Integers]:
     """For each coordinate: from where to where the windows [low, high) lie that hold it. Both bounds must ascend."""
@@ -93,6 +101,18 @@ def _count_up(base, start, stop, low, high, first, last):  # type: ignore[no-unt
     for i in range(len(low)):
         first[i] = min(max(low[i], lowest), beyond) - base
         last[i] = max(min(max(high[i], lowest), beyond) - base, first[i])
+
+
+@compiled
+def _counted_from_first(first, last):  # type: ignore[no-untyped-def]
+    begin, end, total = first[0], last[0], np.int64(0)
+    for i in range(len(first)):
+        begin, end = min(begin, first[i]), max(end, last[i])
+        total += last[i] - first[i]
+    for i in range(len(first)):
+        first[i] -= begin
+        last[i] -= begin
+    return begin, end, total
 
 
 @compiled

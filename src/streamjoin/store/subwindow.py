@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from ..arrays import Array, Integers, Rows
-from ..compile.cache import Kernel, LazyKernel, compiled
+from ..compile.cache import Kernel, LazyKernel
 from ..compile.generic import is_ascending
 from ..predicate.lower import Lowered
 from ..side import Side, other
@@ -214,8 +214,7 @@ class Subwindow:
         """Compare probing tuples with the tuples at places [start, stop) that they may meet."""
         if stop <= start or not len(batch):
             return iter(())
-        first, last = self.reach.places(self.coordinate, start, stop, batch.low, batch.high)
-        begin, end, reached = reached_places(first, last)
+        first, last, begin, end, reached = self.reach.slice(self.coordinate, start, stop, batch.low, batch.high)
         if begin >= end:
             return iter(())
         slots, coordinate = self.stored.tested(self.slots), self.coordinate.slice(begin, end)
@@ -229,9 +228,9 @@ class Subwindow:
             columns = (*probing, np.arange(len(batch)), *stored, first, last, first, last)
             kernel, turned, count, limit = self.stored.turned_kernel(), True, end - begin, len(batch)
         else:
-            columns = (*slots, coordinate, *probing, first - begin, last - begin, batch.low, batch.high)
+            columns = (*slots, coordinate, *probing, first, last, batch.low, batch.high)
             kernel, turned, count = self.stored.kernel(scan_source, "scan"), False, len(batch)
-            limit = min((len(slot) for slot in slots), default=end + PADDING - begin)
+            limit = len(slots[0]) if slots else end + PADDING - begin
         group = GROUP if reached < LONG_REACH * count else count
         most = AT_ONCE_COMPUTED if self.stored.lowered.lines else AT_ONCE
         return self.run(kernel, (*columns, group, most, limit), sink, batch.row, begin, turned)
@@ -256,17 +255,5 @@ class Subwindow:
             probe_places, stored_places = sink.buffers
             outputs = (stored_places, probe_places) if turned else (probe_places, stored_places)
             found = kernel(*arguments, *outputs, state)
-            if start:
-                stored_places[:found] += np.int32(start)
-            sink.drain(found, probing_rows, self.row)
+            sink.drain(found, probing_rows, start, self.row)
             yield int(state[COMPARED]) - compared
-
-
-@compiled
-def reached_places(first, last):  # type: ignore[no-untyped-def]
-    """From where to where any probing tuple reaches, and how many tuples they all reach together."""
-    begin, end, total = first[0], last[0], np.int64(0)
-    for i in range(len(first)):
-        begin, end = min(begin, first[i]), max(end, last[i])
-        total += last[i] - first[i]
-    return begin, end, total
