@@ -56,7 +56,7 @@ def test_a_sink_gives_back_what_kernels_wrote(left_probes: bool, monkeypatch: py
         sink, count = sinks[number % 2], (number * 7) % 65
         probe, stored = sink.buffers
         probe[:count], stored[:count] = np.arange(count), np.arange(count)[::-1]
-        sink.drain(count, rows, column)
+        sink.drain(count, rows, 0, column)
         both = sink.row_buffers
         found = min(2 * count, 128)
         both[:, :found] = [np.arange(found), np.arange(found) + number]

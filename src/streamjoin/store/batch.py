@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..arrays import INT64_MAX, INT64_MIN, Array, Mask, Places, Rows
+from ..compile.generic import extremes
 from .integer_column import IntegerColumn, paired
 from .pair_memory import PairMemory
 
@@ -95,22 +95,16 @@ class Probing:
         self._share, self._shares = 0, 1
         self._part, self._parts = 0, 1
         self._known: dict[Any, Any] = {}
+        self._bounds: tuple[int, int, int, int] | None = None
 
-    @cached_property
-    def earliest(self) -> int:
-        return int(self.batch.low.min(initial=INT64_MAX))
-
-    @cached_property
-    def latest_low(self) -> int:
-        return int(self.batch.low.max(initial=INT64_MIN))
-
-    @cached_property
-    def earliest_high(self) -> int:
-        return int(self.batch.high.min(initial=INT64_MAX))
-
-    @cached_property
-    def latest(self) -> int:
-        return int(self.batch.high.max(initial=INT64_MIN))
+    @property
+    def bounds(self) -> tuple[int, int, int, int]:
+        """`earliest`, `latest_low`, `earliest_high` and `latest`."""
+        if self._bounds is None:
+            low, high = self.batch.low, self.batch.high
+            nothing = INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN
+            self._bounds = (*extremes(low), *extremes(high)) if len(low) else nothing
+        return self._bounds
 
     def split(self, shares: int) -> list[Probing]:
         """Shares of the work. All of them know what is known already."""

@@ -67,10 +67,11 @@ class HashIndex(Subwindow):
     def probe_group(self, group: Sequence[Self], probing: Probing, sink: PairSink) -> Iterator[int]:
         """Neighbours are probed in one call."""
         batch = probing.mine(probing.batch)
+        earliest, _, _, latest = probing.bounds
         start = stop = 0
         for subwindow in group:
             coordinate = subwindow.coordinate
-            if coordinate.highest < probing.earliest or coordinate.lowest >= probing.latest:
+            if coordinate.highest < earliest or coordinate.lowest >= latest:
                 continue
             if subwindow._start != stop:
                 if stop > start:

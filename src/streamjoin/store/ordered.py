@@ -198,6 +198,11 @@ class OrderedIndex(Subwindow):
             probing.once(space, lambda: space.ranges(probing.batch, workers, run_all))
 
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
+        if self._in_runs and self._indexed == self.count and self._belated is None and not self._irregular:
+            return _NOTHING
+        return self._probe_beside_runs(probing, sink)
+
+    def _probe_beside_runs(self, probing: Probing, sink: PairSink) -> Iterator[int]:
         if self._belated is not None:
             yield from self._belated.probe(probing, sink)
         if not self.count or not self._is_reached(probing):
@@ -208,14 +213,14 @@ class OrderedIndex(Subwindow):
             return
         ranges = self._ranges(probing)
         regular = batch if ranges.regular is None else ranges.regular
-        if not self._in_runs:
-            yield from self._probe_words(probing, ranges, sink)
         if self._indexed < self.count:
             yield from self.scan(probing.mine(regular), sink, self._indexed, self.count)
         for apart in self._irregular:
             yield from apart.scan(probing.mine(regular), sink, 0, apart.count)
-        if ranges.irregular is not None:
-            yield from self.scan(probing.mine(ranges.irregular), sink, 0, self.count)
+        if not self._in_runs:
+            yield from self._probe_words(probing, ranges, sink)
+            if ranges.irregular is not None:
+                yield from self.scan(probing.mine(ranges.irregular), sink, 0, self.count)
 
     @property
     def group(self) -> Hashable | None:
@@ -228,8 +233,11 @@ class OrderedIndex(Subwindow):
         assert space is not None
         ranges = self._ranges(probing)
         mine = probing.share(len(ranges.low))
-        tables = [subwindow._runs() for subwindow in group if subwindow._is_reached(probing)]
-        if not tables or mine.start == mine.stop:
+        reached = [subwindow for subwindow in group if subwindow._is_reached(probing)]
+        if ranges.irregular is not None:
+            for subwindow in reached:
+                yield from subwindow.scan(probing.mine(ranges.irregular), sink, 0, subwindow.count)
+        if not reached or mine.start == mine.stop:
             return
         batch = probing.batch
         if space.decides:
@@ -237,8 +245,8 @@ class OrderedIndex(Subwindow):
         else:
             kernel, slots = self.stored.kernel(check_runs_source, "check_runs"), self.stored.tested_of_probes(batch)
         low, high, owner = ranges.low[mine], ranges.high[mine], ranges.owner[mine]
-        runs, state = np.concatenate(tables), new_state()
-        window = batch.low, batch.high, probing.latest_low, probing.earliest_high
+        runs, state = np.concatenate([subwindow._runs() for subwindow in reached]), new_state()
+        window = batch.low, batch.high, *probing.bounds[1:3]
         while state[RUN] < len(runs):
             compared = int(state[COMPARED])
             found = kernel(
@@ -250,7 +258,8 @@ class OrderedIndex(Subwindow):
 
     def _is_reached(self, probing: Probing) -> bool:
         """Whether any probing tuple's window reaches a tuple."""
-        return self.coordinate.highest >= probing.earliest and self.coordinate.lowest < probing.latest
+        earliest, _, _, latest = probing.bounds
+        return self.coordinate.highest >= earliest and self.coordinate.lowest < latest
 
     def _runs(self) -> Integers:
         """The run table of this subwindow."""
@@ -264,7 +273,8 @@ class OrderedIndex(Subwindow):
 
     def _is_whole(self, probing: Probing) -> bool:
         """Whether all tuples lie in every probing tuple's window."""
-        return self.coordinate.lowest >= probing.latest_low and self.coordinate.highest < probing.earliest_high
+        _, latest_low, earliest_high, _ = probing.bounds
+        return self.coordinate.lowest >= latest_low and self.coordinate.highest < earliest_high
 
     def _ranges(self, probing: Probing) -> Ranges:
         """What the probing tuples ask for in this subwindow's key space."""
@@ -307,4 +317,5 @@ def _stored_only(row: Any, coordinate: Any, slots: list[Any]) -> Batch:
     return Batch(row, coordinate, coordinate, coordinate, slots)
 
 
+_NOTHING: Iterator[int] = iter(())
 _PLACE_MASK = np.uint64((1 << PLACE_BITS) - 1)
