@@ -32,7 +32,7 @@ def test_everything_comes_out_once_and_in_order(pushes: list[list[int]], bounds:
             waiting = waiting[len(expected) :]
             assert ([] if taken is None else list(zip(*map(list, taken), strict=True))) == expected
         assert len(buffer) == len(waiting)
-        assert buffer.row_of_smallest_key() == (waiting[0][1] if waiting else None)
+        assert buffer.first() == (waiting[0][:2] if waiting else None)
         assert buffer.smallest(1) == (min(line[1] for line in waiting) if waiting else None)
     rest = buffer.pop_all()
     assert ([] if rest is None else list(zip(*map(list, rest), strict=True))) == waiting

@@ -85,7 +85,8 @@ class Steps:
         self._collector = Collector(self._front.together, self.topology.meets_once)
         self._queue: deque[Step] = deque()
         self._work: Iterator[Pairs] | None = None
-        self.results = Results(options.how, options.order, algorithm.finds_late)
+        by_time = options.time is not None and not options.needs_order
+        self.results = Results(options.how, options.order, algorithm.finds_late, by_time)
         self.latency = Latency()
         self._release_at = dict.fromkeys(SIDES, RELEASE_ROWS)
         self._is_news = False
@@ -134,6 +135,10 @@ class Steps:
         for step in self._front.ready():
             self._collector.add(step, began)
         self._is_news = True
+
+    def watermark(self) -> int | None:
+        """No result to come has an earlier timestamp. Nothing that was taken in may still have to be joined."""
+        return self.results.watermark(self.progress.watermark, self._times)
 
     def advance(self, without_limit: bool = False) -> None:
         """Join what was collected and forget what has expired, unless too many results wait."""
@@ -250,11 +255,12 @@ class Steps:
 
     def _times(self, side: Side, rows: Rows) -> Integers:
         """The timestamps of rows that are still here; without a time column, their place in the order of pushing."""
-        if self._options.time is None:
+        time = self._options.time
+        if time is None:
             return self._push_order.of(side, rows)
-        name = self._options.time.of(side)
-        column = self.payload[side].take(rows, [name]).column(0)
-        return read_time(contiguous(column), self._options.time.unit, name)
+        name = time.of(side)
+        (column,) = self.payload[side].arrays(rows, [name])
+        return read_time(column if isinstance(column, pa.Array) else contiguous(column), time.unit, name)
 
     def _release(self, side: Side) -> None:
         """Release payload that no future result can need."""

@@ -340,7 +340,7 @@ class WindowJoin:
     def _marked(self, steps: Steps, table: pa.Table) -> pa.Table:
         """Results on their way to the reader, with the promise that holds when they are read."""
         if self.options.time is not None and not steps.has_work():
-            self._watermark = steps.results.watermark(steps.progress.watermark)
+            self._watermark = steps.watermark()
         if self.options.order == "punctuated" and self._watermark is not None:
             table = table.replace_schema_metadata({"streamjoin.watermark": str(self._watermark)})
         return table

@@ -122,7 +122,7 @@ class MergedOrder:
         if next_time is None:
             floor = 0
         else:
-            floor = int(self.history[side].after(shift(np.array([next_time]), -window.amount))[0])
+            floor = int(self.history[side].after(np.array([max(next_time - window.amount, INT64_MIN)]))[0])
         self.history[side].forget(floor)
         return floor
 

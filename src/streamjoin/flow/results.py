@@ -72,17 +72,16 @@ class OpenTuples:
     def first_row(self) -> int | None:
         return self._open.smallest(1)
 
-    def earliest(self, side: Side, times: Times) -> int | None:
-        """The timestamp of the earliest open tuple."""
-        row = self._open.row_of_smallest_key()
-        return None if row is None else int(times(side, np.array([row]))[0])
+    def first(self) -> tuple[int, int] | None:
+        """The coordinate and the row of the open tuple that comes first."""
+        return self._open.first()
 
 
 class Results:
     """Pairs that wait to be polled. `finds_late`: a pair may be found later than it could, so a sorted result is held
-    until no earlier one can follow."""
+    until no earlier one can follow. `by_time`: coordinates are timestamps."""
 
-    def __init__(self, how: str, order: str, finds_late: bool) -> None:
+    def __init__(self, how: str, order: str, finds_late: bool, by_time: bool = False) -> None:
         self._how = how
         self._sorted = order == "sorted"
         outer: dict[Side, bool] = {
@@ -97,8 +96,8 @@ class Results:
         self.count = 0
         """How many results are ready."""
         self._of_step: list[tuple[Rows, Rows]] = []
-        self._earliest_open: int | None = None
-        self._finds_late = finds_late
+        self._unmet: int | None = None
+        self._finds_late, self._by_time = finds_late, by_time
 
     def __len__(self) -> int:
         return self.count
@@ -163,16 +162,22 @@ class Results:
     def settle(self, times: Times, unmet: int | None) -> None:
         """Let through the held results that nothing can precede any more: no open tuple, and no pair that is found
         later. Such pairs have the timestamp `unmet` or a later one."""
-        bound = unmet
-        for side, opened in self._open.items():
-            earliest = opened.earliest(side, times)
-            if earliest is not None:
-                bound = earliest if bound is None else min(bound, earliest)
-        self._earliest_open = bound
+        self._unmet = unmet
         if self._sorted:
+            bound = self._earliest(times)
             columns = self._held.pop_all() if bound is None else self._held.pop_below(bound)
             if columns is not None:
                 self._emit(*_in_order(columns))
+
+    def _earliest(self, times: Times) -> int | None:
+        """No result has an earlier timestamp that is not ready yet and is made of tuples that have come."""
+        earliest = self._unmet
+        for side, opened in self._open.items():
+            first = opened.first()
+            if first is not None:
+                time = first[0] if self._by_time else int(times(side, np.array([first[1]]))[0])
+                earliest = time if earliest is None else min(earliest, time)
+        return earliest
 
     def _emit(self, left: Rows, right: Rows) -> None:
         if len(left):
@@ -201,11 +206,10 @@ class Results:
         if side in self._open:
             self._open[side].forget(row)
 
-    def watermark(self, watermark: int | None) -> int | None:
+    def watermark(self, watermark: int | None, times: Times) -> int | None:
         """An unmatched row comes with its own timestamp, which holds the promise back until its window closes."""
-        if watermark is None or self._earliest_open is None:
-            return watermark
-        return min(watermark, self._earliest_open)
+        earliest = None if watermark is None else self._earliest(times)
+        return watermark if watermark is None or earliest is None else min(watermark, earliest)
 
 
 def _times_or_lowest(side: Side, rows: Rows, times: Times) -> Rows:

@@ -56,10 +56,9 @@ class RunBuffer:
             return min((int(run[0][0]) for run in self._runs), default=None)
         return min((int(run[column].min()) for run in self._runs), default=None)
 
-    def row_of_smallest_key(self) -> int | None:
-        """The row number of the first tuple in order."""
-        first = min(((int(run[0][0]), int(run[1][0])) for run in self._runs), default=None)
-        return None if first is None else first[1]
+    def first(self) -> tuple[int, int] | None:
+        """The key and the row number of the first tuple in order."""
+        return min(((int(run[0][0]), int(run[1][0])) for run in self._runs), default=None)
 
 
 def merge(runs: list[Columns]) -> Columns:
