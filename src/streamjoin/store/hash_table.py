@@ -97,9 +97,7 @@ class HashTable:
 
     def insert(self, batch: Batch) -> None:
         count = len(batch)
-        needed = self.end + count - self.first
-        if needed > len(self._records):
-            self._grow(needed)
+        self.reserve(count)
         own = {"row": batch.row, "coordinate": batch.coordinate}
         sources = [np.ascontiguousarray(own[name] if name in own else batch.slots[int(name)]) for name in self._names]
         columns = self._columns.copy()
@@ -112,20 +110,33 @@ class HashTable:
         if self._live:
             self._live[next(reversed(self._live))] = self.end
 
+    def reserve(self, count: int) -> None:
+        """Have room for so many more tuples."""
+        needed = self.end + count - self.first
+        if needed > len(self._records):
+            self._grow(needed)
+
     def _grow(self, needed: int) -> None:
         """A larger ring with the same tuples."""
-        old, count = self._records, self.end - self.first
+        tuples = self._tuples(self.first, self.end)
         self._allocate(1 << (needed + needed // 4).bit_length())
-        numbers = np.arange(self.first, self.end)
-        moved = old[numbers & (len(old) - 1)]
-        self._records[numbers & (len(self._records) - 1)] = moved
-        if count:
-            hashes = hash_keys([np.ascontiguousarray(moved[str(number)]) for number in self._own_keys])
+        place = self.first & (len(self._records) - 1)
+        begun = len(self._records) - place
+        self._records[place : place + len(tuples)] = tuples[:begun]
+        self._records[: max(len(tuples) - begun, 0)] = tuples[begun:]
+        if len(tuples):
+            hashes = hash_keys([np.ascontiguousarray(tuples[str(number)]) for number in self._own_keys])
             _link(hashes, self.first, self._heads, self._records["following"])
+
+    def _tuples(self, start: int, stop: int) -> Array:
+        """A copy of the records of these numbers."""
+        records, count = self._records, stop - start
+        place = start & (len(records) - 1)
+        return np.concatenate([records[place : place + count], records[: max(place + count - len(records), 0)]])
 
     def batch(self, start: int, stop: int) -> Batch:
         """Some tuples as they are stored; nobody is said to be in their windows."""
-        found = self._records[np.arange(start, stop) & (len(self._records) - 1)]
+        found = self._tuples(start, stop)
         slots: list[Any] = [None] * len(self._stored.lowered.slots[self._stored.side])
         for number in self._stored.lowered.kept[self._stored.side]:
             slots[number] = np.ascontiguousarray(found[str(number)])

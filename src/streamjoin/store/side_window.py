@@ -15,6 +15,7 @@ from ..tasks import RunAll
 from . import batch as batches
 from .batch import Batch, PairSink, Probing
 from .chain import LARGEST, Chain
+from .hash_table import HashTable
 from .index import Index, Opening
 from .index_choice import HASH, SCAN, SEARCH, IndexChoice, IndexChooser
 from .key_choice import KeyChooser
@@ -22,7 +23,7 @@ from .subwindow import StoredSide
 
 SMALL = 1 << 10
 """Tuples of a subwindow that can as well be scanned."""
-MOST_MOVED = 1 << 20
+MOST_MOVED = 1 << 19
 """Tuples of a window that are moved into a hash table at once."""
 REACH_SAMPLE = 32
 """Probing tuples whose reach is measured at a review."""
@@ -152,6 +153,7 @@ class SideWindow:
         long, unless they are many."""
         subwindows = self._chain.subwindows
         if self.count <= MOST_MOVED:
+            self._stored.shared(HashTable).reserve(self.count)
             for place, other_ in enumerate(subwindows):
                 if other_.name != HASH.name:
                     subwindows[place] = HASH.open(self._opening(other_.tuples, self.count, None))
