@@ -31,7 +31,7 @@ PLACES = {
     "SPARE_BUFFERS": "streamjoin.store.batch.PairSink._spare",
     "BI_SORT_PIECE": "streamjoin.store.bi_sort.PIECE",
     "ALONE": "streamjoin.topology.pan.ALONE",
-    "WORTH_SHARING": "streamjoin.topology.pan.WORTH_SHARING",
+    "MANY_SECONDS": "streamjoin.topology.pace.MANY_SECONDS",
     "SMALL_SCANNED": "streamjoin.store.side_window.SMALL",
     "INTERIM_CANDIDATES": "streamjoin.topology.interim.CANDIDATES",
     "INTERIM_FEW": "streamjoin.topology.interim.FEW",

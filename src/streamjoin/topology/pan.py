@@ -21,13 +21,12 @@ from typing import Any, ClassVar
 
 from ..side import SIDES, Side, other
 from ..store import Batch
+from .pace import Pace
 from .protocol import Chores, Pairs, Setting
 from .shared_windows import ProbeTask, SharedWindows
 
 ALONE = 1024
 """A batch of fewer tuples is not worth a second thread."""
-WORTH_SHARING = 0.001
-"""Seconds of probing. Less is done before a second thread has taken its part."""
 PART_SECONDS = 0.001
 """A part should take about as long: shorter ones cost more than they balance."""
 
@@ -41,14 +40,25 @@ class PanJoin(SharedWindows):
         super().__init__(setting)
         self._commands: Counter[str] = Counter()
         self._seconds_per_tuple = 0.0
+        self._pace = Pace()
 
     def step(self, batches: Mapping[Side, Batch], chores: Chores = ()) -> Iterator[Pairs]:
         batches = {side: batch for side, batch in batches.items() if len(batch)}
         probes = sum(map(len, batches.values()))
         self._commands["insert"] += len(batches)
-        if probes < ALONE or probes * self._seconds_per_tuple < WORTH_SHARING or self._crew.workers == 1:
+        if probes < ALONE or self._crew.workers == 1:
             yield from self._step_alone(batches, chores, probes)
             return
+        shared = self._pace.shares(probes, probes * self._seconds_per_tuple)
+        seconds, started = 0.0, time.perf_counter()
+        for pairs in (self._step_together if shared else self._step_alone)(batches, chores, probes):
+            seconds += time.perf_counter() - started
+            yield pairs
+            started = time.perf_counter()
+        self._pace.note(probes, shared, seconds + time.perf_counter() - started)
+
+    def _step_together(self, batches: Mapping[Side, Batch], chores: Chores, probes: int) -> Iterator[Pairs]:
+        """The crew shares the work."""
         others = list(chores)
         if len(batches) == 1:
             ((side, batch),) = batches.items()
