@@ -14,8 +14,8 @@ def _extremes(integers: Integers) -> tuple[int, int]:
 def extremes(integers):  # type: ignore[no-untyped-def]
     """The smallest and the largest of some int64; of none, INT64_MAX and INT64_MIN."""
     smallest, largest = INT64_MAX, INT64_MIN
-    for integer in integers:
-        smallest, largest = min(smallest, integer), max(largest, integer)
+    for k in range(len(integers)):
+        smallest, largest = min(smallest, integers[k]), max(largest, integers[k])
     return smallest, largest
 
 
