@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,62 +62,6 @@ def test_floats(width: int, values: Any, rounded: int) -> None:
             run(values, floats, floats.view(integer), largest, rounded, exact)
         found.append((floats.view(integer).tolist(), exact.tolist()))
     assert found[0] == found[1]
-
-
-PROGRAM = """
-import numpy as np, pyarrow as pa, streamjoin as sj
-from numba.core import event
-from streamjoin.compile.background import REHEARSALS, is_rehearsing
-
-class Noted(event.Listener):
-    compiled = []
-    def on_start(self, event):
-        if not is_rehearsing():
-            self.compiled.append(event.data["dispatcher"].py_func.__name__)
-    def on_end(self, event):
-        pass
-
-event.register("numba:compile", Noted())
-rng = np.random.default_rng(0)
-
-def rows(count, begin):
-    numbers = rng.integers(0, 500, count)
-    names = [f"n{n}" if n % 2 else f"a longer name {n}" for n in numbers]
-    return pa.table({"t": np.arange(begin, begin + count), "k": numbers, "s": names, "f": rng.normal(size=count)})
-
-found = set()
-schema = rows(1, 0).schema
-for wait in (False, True):
-    with sj.WindowJoin(schema, schema, on=ON, window=sj.TimeWindow(800), time="t", lateness=9, how="left") as join:
-        first = pa.concat_tables([join.poll()])
-        begin = 0
-        for number, count in enumerate((20, 3000, 64, 9000, 1, 5000)):
-            if wait and number == 1:
-                REHEARSALS.wait()
-            table = rows(count, begin)
-            if number == 3:
-                table = table.take(pa.array(rng.permutation(count)))
-            join.push_left(table)
-            join.push_right(table)
-            join.poll()
-            begin += count - 3
-        rest = join.finish()
-        print(join.metrics()["out"] > 10_000, sorted(set(Noted.compiled)))
-"""
-
-
-def test_nothing_is_compiled_while_a_join_waits(tmp_path: Path) -> None:
-    """An empty cache: only rehearsals compile, before they are over and after."""
-    on = "l.s = r.s AND l.f BETWEEN r.f - 2 AND r.f + 2"
-    environment = os.environ | {"STREAMJOIN_COMPILE": "background", "STREAMJOIN_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.replace("ON", repr(on))],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.split("\n")[:2] == ["True []"] * 2, done.stderr
 
 
 def test_an_unknown_mode_is_refused() -> None:

@@ -16,7 +16,7 @@ from ..long import LONG
 
 KERNEL = """
 from streamjoin.compile.cache import LazyKernel, cache_directory
-source = "from numba import njit\\n\\n@njit(cache=True)\\ndef double(x):\\n    return 2 * x\\n"
+source = "from numba import njit\\n\\n@njit\\ndef double(x):\\n    return 2 * x\\n"
 print("found", LazyKernel(source, "double")(21), cache_directory(), cache_directory().is_dir())
 """
 """Compiles the smallest kernel there is."""
@@ -176,15 +176,75 @@ def test_a_chosen_directory_that_cannot_be_written_is_refused_at_the_call(tmp_pa
     assert str(tmp_path / "file" / "x") in message
 
 
-def test_several_processes_at_once_on_a_cold_directory(tmp_path: Path) -> None:
-    processes = [start(STREAMJOIN_CACHE_DIR=str(tmp_path / "cold")) for _ in range(4)]
-    for found in [outcome(process) for process in processes]:
+NOTED = """
+import time
+from numba.core import event
+class Noted(event.Listener):
+    count = 0
+    def on_start(self, event):
+        if event.data["dispatcher"].py_func.__name__ == "double":
+            Noted.count += 1
+            time.sleep(1)  # so that the others must wait
+    def on_end(self, event):
+        pass
+event.register("numba:compile", Noted())
+"""
+"""Counts how often the kernel is compiled, and makes that slow."""
+
+
+def test_several_processes_at_once_compile_once(tmp_path: Path) -> None:
+    code = f"{NOTED}{KERNEL}print(Noted.count)\n"
+    processes = [start(code, STREAMJOIN_CACHE_DIR=str(tmp_path / "cold")) for _ in range(4)]
+    ended = [outcome(process) for process in processes]
+    for found in ended:
         assert found[:2] == ["found", "42"]
         assert Path(found[2]).parent == tmp_path / "cold"
+    assert sum(int(found[-1]) for found in ended) == 1
     before = contents(tmp_path / "cold")
     assert not [path for path in before if path.suffix == ".tmp"]
     assert run(STREAMJOIN_CACHE_DIR=str(tmp_path / "cold"))[:2] == ["found", "42"]
     assert contents(tmp_path / "cold") == before
+
+
+FAILING = """
+failing = LazyKernel("from numba import njit\\n\\n@njit\\ndef fails(x):\\n    return x.no\\n", "fails")
+try:
+    failing(1)
+except Exception as error:
+    print(type(error).__name__, flush=True)
+"""
+
+
+def test_a_compilation_that_fails_gives_its_turn_away(tmp_path: Path) -> None:
+    waits = "import time; time.sleep(5)\n"
+    with start(KERNEL + FAILING + waits, STREAMJOIN_CACHE_DIR=str(tmp_path)) as first:
+        assert first.stdout is not None
+        assert [first.stdout.readline().split()[0] for _ in range(2)] == ["found", "TypingError"]
+        assert run(KERNEL + FAILING, STREAMJOIN_CACHE_DIR=str(tmp_path))[-1] == "TypingError"
+        assert first.poll() is None, "the first still runs, and held nobody up"
+        first.kill()
+
+
+def test_nobody_waits_for_ever(tmp_path: Path) -> None:
+    """A process may stand still while it compiles."""
+    hold = """
+import time
+from streamjoin.compile.cache import load
+held = load(source.replace("double", "held"), "held")._cache._lock()
+print("holds", flush=True)
+time.sleep(60)
+"""
+    impatient = """
+from streamjoin.compile import turns
+turns.PATIENCE = 0.1
+print(LazyKernel(source.replace("double", "held"), "held")(4))
+"""
+    with start(KERNEL + hold, STREAMJOIN_CACHE_DIR=str(tmp_path)) as first:
+        assert first.stdout is not None
+        assert [first.stdout.readline().split()[0] for _ in range(2)] == ["found", "holds"]
+        assert run(KERNEL + impatient, STREAMJOIN_CACHE_DIR=str(tmp_path))[-1] == "8"
+        assert first.poll() is None
+        first.kill()
 
 
 def test_a_directory_deleted_while_in_use(tmp_path: Path) -> None:

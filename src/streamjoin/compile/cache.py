@@ -18,6 +18,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from numba.core import config
 from ..errors import ArgumentError
 from ..version import __version__
 from .background import is_first, is_rehearsing
+from .turns import SharedCache
 
 _settings: Any = config
 Kernel = Callable[..., int]
@@ -45,11 +47,16 @@ def compiled(function: Callable[..., Any], *, nogil: bool = True) -> Any:
     before = _settings.CACHE_DIR
     try:
         _settings.CACHE_DIR = _package_directory(function.__module__) or before
-        return njit(nogil=nogil, cache=True)(function)
-    except (RuntimeError, OSError):  # nowhere to write, not even beside the source
-        return njit(nogil=nogil)(function)
+        return _kept(njit(nogil=nogil)(function))
     finally:
         _settings.CACHE_DIR = before
+
+
+def _kept(function: Any) -> Any:
+    """A compiled function whose machine code is kept in files."""
+    with suppress(RuntimeError, OSError):  # nowhere to write, not even beside the source
+        function._cache = SharedCache(function.py_func)  # type: ignore[no-untyped-call]
+    return function
 
 
 @cache
@@ -198,7 +205,7 @@ def load(source: str, name: str) -> Kernel:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    function: Kernel = getattr(module, name)
+    function: Kernel = _kept(getattr(module, name))
     return function
 
 

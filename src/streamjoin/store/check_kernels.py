@@ -18,7 +18,7 @@ def check_source(lowered: Lowered, stored: Side) -> str:
     text = ConditionText(lowered, stored)
     ahead = "".join(f"        prefetch(s{k}, ahead)\n" for k in text.stored_slots)
     return f"""{KERNEL_HEADER}
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def check({text.parameters("count")}, owner, out_probe, out_stored):
     kept = 0
 {text.views(4, "")}    for c in range(count):
@@ -53,7 +53,7 @@ from streamjoin.store.runs import SAMPLE_COUNT, SAMPLES, SLOTS, WORDS
 from streamjoin.store.words import COMPARED, MOST_TUPLES, NEXT, RUN
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def check_runs(
     runs, low, high, mask, rest, owner, probing_rows, window_low, window_high, latest_low, earliest_high, places, out,
     state{probing}

@@ -223,7 +223,7 @@ def hash_source(lowered: Lowered, stored: Side) -> str:
 from streamjoin.store.words import COMPARED, MOST_TUPLES, NEXT, STOPPED
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def hash_probe(ring, heads, hashes, probing_rows, low, high, walk, out, state{probing}):
     found, room, count = 0, out.shape[1], len(hashes)
     begin, walking, compared = state[NEXT], state[STOPPED], state[COMPARED]

@@ -120,7 +120,7 @@ def scan_source(lowered: Lowered, stored: Side) -> str:
     return f"""{KERNEL_HEADER}from streamjoin.store.words import COMPARED, DONE, NEXT, PARTITION, STOPPED
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def scan({text.parameters("coordinates", "first_place")}, last_place, low, high, group, most, limit,
          out_probe, out_stored, state):
     found = np.int64(0)
