@@ -28,8 +28,12 @@ help: ## Show this list
 demo: $(STAMP) ## Run the demo: a pipeline on a local Spark, which needs Java 17
 	$(BIN)/streamjoin demo $(ARGS)
 
-test: check ## Run the checks, then all tests (ARGS="-k name" selects tests)
-	$(PYTEST) -n $(BUSY) --durations=25 $(ARGS)
+# The checks need one core for some seconds, which the tests need not wait for.
+test: $(STAMP) ## Run all tests, and the checks beside them (ARGS="-k name" selects tests)
+	@$(MAKE) --no-print-directory check > $(VENV)/check.log 2>&1 & checks=$$!; \
+	$(PYTEST) -n $(BUSY) --durations=25 $(ARGS); tests=$$?; \
+	wait $$checks || { cat $(VENV)/check.log; echo "make check failed: see above"; exit 1; }; \
+	exit $$tests
 
 quick: check ## The same without the tests that start a JVM, simulate circuits or run benchmarks
 	$(PYTEST) -n auto -m "not spark and not hardware and not bench" $(ARGS)

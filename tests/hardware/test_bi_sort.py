@@ -144,7 +144,7 @@ def test_what_the_mutants_run_is_right_without_them() -> None:
     check(FOR_MUTANTS, MUTANT_SHAPE, patience=400)
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", MUTANTS[:: 1 if LONG else 2], ids=lambda mutant: mutant.name)
 def test_mutant_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant.plant(monkeypatch)
     with pytest.raises(Finding) as found:

@@ -15,6 +15,7 @@ from streamjoin.hardware import core  # noqa: F401  (so that the modules below a
 from streamjoin.hardware.drive import Hang
 from streamjoin.hardware.simulate import circuit_for
 
+from ..long import LONG
 from .bench import check, streams
 
 pytestmark = pytest.mark.hardware
@@ -75,7 +76,7 @@ def test_the_circuit_itself_passes() -> None:
     bench()
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", list(MUTANTS)[:: 1 if LONG else 2])
 def test_a_mutant_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, right, wrong = MUTANTS[name]
     original = importlib.import_module(f"streamjoin.hardware.{module}")
