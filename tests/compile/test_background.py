@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from streamjoin.compile.generic import extremes, is_ascending, survey
 from streamjoin.flow import order
 from streamjoin.predicate import encode
+from streamjoin.store import hashing
 
 INTEGERS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=12).map(lambda values: np.array(values, np.int64))
 FLOATS = st.lists(st.floats(width=64), max_size=12).map(lambda values: np.array(values, np.float64))
@@ -37,6 +38,7 @@ def test_integers(values: Any) -> None:
     both(survey, np.sort(values))
     both(is_ascending, values)
     both(is_ascending, np.sort(values))
+    both(hashing._mix, values.view(np.uint64))
     none = np.zeros(len(values), np.int64)
     for back, ahead in ((0, 1), (-5, 7), (-(2**63), 2**63 - 1)):
         both(order._reach, values, back, ahead, none, none)

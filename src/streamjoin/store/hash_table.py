@@ -4,6 +4,8 @@ Tuples have numbers, in the order of insertion. They lie in a ring of records, t
 n % capacity. A bucket is a chain through the tuples of its hashes, from the newest to the oldest. `heads` has the
 number of its newest tuple, and `following` of each tuple has that of the next older one. So a probe costs one chain,
 however many subwindows there are, and nothing needs to be removed: a chain ends at the first number out of the ring.
+It also ends where all older tuples have left the probing tuple's window. Older tuples have lower coordinates, but for
+the `disorder`: the most by which the coordinate of a tuple was below that of one inserted before.
 
 Numbers have 32 bits and wrap around. A number that was left in a bucket for so long that it is in use again leads to
 tuples of another bucket, none of which has an equal key. A chain must lead to older tuples, or it ends.
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays import Array, Integers, Words
+from ..arrays import INT64_MAX, INT64_MIN, Array, Integers, Words
 from ..compile.cache import compiled
 from ..compile.intrinsics import prefetch
 from ..payload.moves import move8, move16, move32, move64
@@ -72,6 +74,7 @@ class HashTable:
         self.first = self.end = FIRST_NUMBER
         self._live: dict[int, int] = {}
         """The ranges of numbers that are in use: where each begins and ends."""
+        self._highest, self.disorder, self._in_order_from = INT64_MIN, 0, FIRST_NUMBER
         self._allocate(SMALLEST)
 
     def _allocate(self, capacity: int) -> None:
@@ -94,6 +97,8 @@ class HashTable:
         """The tuples of a range are no longer needed."""
         self._live.pop(start, None)
         self.first = next(iter(self._live), self.end)
+        if self.first >= self._in_order_from:
+            self.disorder = 0
 
     def insert(self, batch: Batch) -> None:
         count = len(batch)
@@ -107,6 +112,9 @@ class HashTable:
         hashes = hash_keys([batch.slots[number] for number in self._own_keys])
         _link(hashes, self.end, self._heads, self._records["following"])
         self.end += count
+        self._highest, disorder = _disordered(batch.coordinate, self._highest)
+        if disorder:
+            self.disorder, self._in_order_from = max(self.disorder, disorder), self.end
         if self._live:
             self._live[next(reversed(self._live))] = self.end
 
@@ -143,17 +151,39 @@ class HashTable:
         coordinate = np.ascontiguousarray(found["coordinate"])
         return Batch(np.ascontiguousarray(found["row"]), coordinate, coordinate, coordinate, slots)
 
+    def _floors(self, low: Integers) -> Integers:
+        """A tuple with a coordinate below these has no older one in its chain with a coordinate of at least `low`."""
+        if not self.disorder:
+            return low
+        if self.disorder == INT64_MAX:  # or more
+            return np.full(len(low), INT64_MIN)
+        return np.where(low < INT64_MIN + self.disorder, INT64_MIN, low - np.int64(self.disorder))
+
     def probe(self, batch: Batch, start: int, stop: int, sink: PairSink) -> Iterator[int]:
         """Find the pairs of probing tuples with the tuples of these numbers."""
         hashes: Words = hash_keys([batch.slots[number] for number in self._probing_keys])
         ring: Integers = np.array([address_of(self._records), len(self._records) - 1, start, stop, self.end], np.int64)
         kernel = self._stored.kernel(hash_source, "hash_probe")
-        arguments = (ring, self._heads, hashes, batch.row, batch.low, batch.high, np.empty((2, BLOCK), np.uint32))
+        walk = np.empty((2, BLOCK), np.uint32)
+        arguments = (ring, self._heads, hashes, batch.row, batch.low, batch.high, self._floors(batch.low), walk)
         slots, state = self._stored.tested_of_probes(batch), new_state()
         while state[NEXT] < len(batch) or state[STOPPED]:
             compared = int(state[COMPARED])
             sink.add_rows(kernel(*arguments, sink.row_buffers, state, *slots))
             yield int(state[COMPARED]) - compared
+
+
+@compiled
+def _disordered(coordinates, highest):
+    """The highest coordinate so far, and the most that one of these was below an earlier one."""
+    disorder = np.int64(0)
+    for i in range(len(coordinates)):
+        if coordinates[i] >= highest:
+            highest = coordinates[i]
+        else:
+            below = np.uint64(highest) - np.uint64(coordinates[i])  # signed, it might not fit
+            disorder = max(disorder, np.int64(min(below, np.uint64(INT64_MAX))))
+    return highest, disorder
 
 
 @compiled
@@ -224,7 +254,7 @@ from streamjoin.store.words import COMPARED, MOST_TUPLES, NEXT, STOPPED
 
 
 @njit(nogil=True, error_model="numpy")
-def hash_probe(ring, heads, hashes, probing_rows, low, high, walk, out, state{probing}):
+def hash_probe(ring, heads, hashes, probing_rows, low, high, floor, walk, out, state{probing}):
     found, room, count = 0, out.shape[1], len(hashes)
     begin, walking, compared = state[NEXT], state[STOPPED], state[COMPARED]
     most = compared + MOST_TUPLES
@@ -257,7 +287,7 @@ def hash_probe(ring, heads, hashes, probing_rows, low, high, walk, out, state{pr
             {ask}
             walk[0, going], walk[1, going] = np.uint32(i), n
             older = np.uint32(newest - n)
-            going += (older > age) & (older < oldest)
+            going += (older > age) & (older < oldest) & (coordinates[j, 0] >= floor[i])
         walking = going
     state[NEXT], state[COMPARED], state[STOPPED] = begin, compared, walking
     return found

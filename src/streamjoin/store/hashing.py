@@ -7,14 +7,28 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..arrays import Array, Words
+from ..compile.cache import compiled_with
 
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_MULTIPLIER, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
+
+
+def _mix_in_numpy(words: Words) -> None:
+    words *= _MULTIPLIER
+    words ^= words >> _SHIFT
+
+
+@compiled_with(_mix_in_numpy)
+def _mix(words):  # type: ignore[no-untyped-def]
+    for i in range(len(words)):
+        product = words[i] * _MULTIPLIER
+        words[i] = product ^ (product >> _SHIFT)
 
 
 def hash_keys(keys: Sequence[Array]) -> Words:
     """One 64-bit hash per tuple from its key slots; the low bits are good enough to choose a bucket."""
-    total = np.zeros(len(keys[0]), np.uint64)
-    for key in keys:
-        total = (total ^ key.astype(np.int64).view(np.uint64)) * _MULTIPLIER
-        total ^= total >> np.uint64(29)
+    total = keys[0].astype(np.int64).view(np.uint64)
+    _mix(total)
+    for key in keys[1:]:
+        total ^= key.astype(np.int64, copy=False).view(np.uint64)
+        _mix(total)
     return total

@@ -2,8 +2,9 @@
 
 Three paths are compared by what they are likely to cost (`store.costs`): to scan the tuples that a probing tuple can
 reach, to search an ordered index for those that its key asks for, or to look up an equal key in a hash table. A scan
-pays for the *reach*, the stored tuples inside the probing tuple's window. The others pay for the candidates of their
-keys among all stored tuples, of which a batch that spans many windows stores far more than any of its tuples can reach.
+pays for the *reach*, the stored tuples inside the probing tuple's window. A search pays for the candidates of its key
+among all stored tuples, of which a batch that spans many windows stores far more than any of its tuples can reach; a
+hash table pays for those from the beginning of the window on.
 A hash table costs least to begin with, so it serves small batches; a large one lies far away in memory.
 
 PanJoin (section V-A4) advises BI-Sort where batches or results are many, else RaP-Table, or WiB+-Tree where keys drift:
@@ -78,6 +79,8 @@ class IndexChooser:
         self._stored, self._batch_then = 0, 0.0
         self._chosen: IndexKind = SEARCH
         self._equal_candidates = 0.0
+        self._on_chains = 1.0
+        """Which share of the stored tuples the chains of a hash table lead to before they end."""
         self.switches = 0
         self.estimates: dict[str, float] = {}
         """What a probing tuple would cost on each path, in nanoseconds."""
@@ -94,9 +97,11 @@ class IndexChooser:
         size = len(batch)
         self._batch = float(size) if not self._batch else self._batch + (size - self._batch) / 8
 
-    def note_reach(self, reach: float, stored: int) -> None:
-        """A probing tuple has so many of the stored tuples in its window."""
+    def note_reach(self, reach: float, from_low: float, stored: int) -> None:
+        """A probing tuple has so many of the stored tuples in its window, and so many from where its window begins: the
+        chains of a hash table end there."""
         self._reach, self._stored, self._batch_then = reach, stored, self._batch
+        self._on_chains = min(from_low / stored, 1.0) if stored else 1.0
 
     def is_out_of_date(self, stored: int, factor: float) -> bool:
         """Whether stored tuples have become more, or batches larger or smaller, by a factor since the reach was noted.
@@ -113,6 +118,11 @@ class IndexChooser:
     def searches(self) -> bool:
         """Whether a search is worth its index, as far as is known."""
         return self._chosen is not SCAN
+
+    @property
+    def hashes(self) -> bool:
+        """Whether a hash table is the better path, as far as is known."""
+        return self._chosen is HASH
 
     def choose(self, window: int, lasting: bool = False) -> IndexChoice:
         """The index for the next subwindow of a window that has `window` tuples.
@@ -151,7 +161,7 @@ class IndexChooser:
             self._keys.choose(window)
             found[SEARCH] += self._keys.cost - known.range_
             if HASH in found:
-                self._equal_candidates = self._keys.equal_candidates(window)
+                self._equal_candidates = self._on_chains * self._keys.equal_candidates(window)
                 found[HASH] += known.chained * self._equal_candidates
         self.estimates = {kind.name: cost for kind, cost in found.items()}
         best = min(found, key=found.__getitem__)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Words
+from ..arrays import INT64_MAX, Words
 from ..predicate.lower import Lowered
 from ..side import Side
 from ..tasks import RunAll
@@ -116,8 +116,12 @@ class SideWindow:
         soon after the beginning."""
         self._unseen, self._patience = 0, min(2 * self._patience, REVIEW)
         some = batch.take(np.arange(0, len(batch), -(-len(batch) // REACH_SAMPLE)))
-        reach = sum(subwindow.reached(some.low, some.high) for subwindow in self._chain.subwindows) / len(some)
-        self._chooser.note_reach(reach, self.count)
+        later = np.full(len(some), INT64_MAX)
+        reach, from_low = (
+            sum(subwindow.reached(some.low, high) for subwindow in self._chain.subwindows) / len(some)
+            for high in (some.high, later)
+        )
+        self._chooser.note_reach(reach, from_low, self.count)
         self._chooser.compare_paths(self.count)
         self._chain.scanned = not self._chooser.searches
 
@@ -130,7 +134,9 @@ class SideWindow:
 
     def prepare(self) -> None:
         """Index what was inserted, where a search is the better path."""
-        if self._is_open and self._chooser.searches:
+        if self._is_open and self._chooser.hashes and self.count <= MOST_MOVED:
+            self._hash_older()
+        elif self._is_open and self._chooser.searches:
             self._index_scanned()
         if not self._scanned and (not self._is_open or self._chooser.searches):
             self._chain.prepare()
@@ -152,13 +158,14 @@ class SideWindow:
         """Put the tuples of subwindows of other kinds into the hash table: that takes less time than to search them for
         long, unless they are many."""
         subwindows = self._chain.subwindows
-        if self.count <= MOST_MOVED:
+        others = [place for place, subwindow in enumerate(subwindows) if subwindow.name != HASH.name]
+        if others:
             self._stored.shared(HashTable).reserve(self.count)
-            for place, other_ in enumerate(subwindows):
-                if other_.name != HASH.name:
-                    subwindows[place] = HASH.open(self._opening(other_.tuples, self.count, None))
-                    subwindows[place].insert(other_.as_batch())
-                    other_.release()
+        for place in others:
+            other_ = subwindows[place]
+            subwindows[place] = HASH.open(self._opening(other_.tuples, self.count, None))
+            subwindows[place].insert(other_.as_batch())
+            other_.release()
 
     def shares(self, batch: Batch, workers: int, parts: int = 1) -> list[Probing]:
         """The work of probing with a batch, cut into parts that several workers share.
@@ -247,7 +254,7 @@ class SideWindow:
             self._unseen = 0
         choice = self._chooser.choose(window, lasting)
         self._choice = choice
-        if self._is_open and choice.kind is HASH:
+        if self._is_open and choice.kind is HASH and window <= MOST_MOVED:
             self._hash_older()
         return choice.kind.open(self._opening(capacity, window, previous))
 
