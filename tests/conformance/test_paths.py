@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from streamjoin.store import side_window
 from streamjoin.store.index_choice import HASH, SCAN, SEARCH, IndexChooser
 from streamjoin.topology.registry import ALGORITHMS
 from streamjoin.topology.shared_windows import SharedWindows
@@ -66,9 +67,10 @@ def test_the_path_changes_in_mid_stream(rows: list[Row], monkeypatch: pytest.Mon
     def toss(chooser: IndexChooser, window: int) -> None:
         chooser._chosen = dice.choice((SCAN, SEARCH, *[HASH] * bool(chooser._keys.lowered.hash_slots)))
         chooser.estimates = {SCAN.name: 1.0, SEARCH.name: 1.0}
+        monkeypatch.setattr(side_window, "MOST_MOVED", dice.choice((0, 5, 1 << 19)))
 
     monkeypatch.setattr(IndexChooser, "compare_paths", toss)
     for name in ("REVIEW", "LOOK"):
-        monkeypatch.setattr(f"streamjoin.store.side_window.{name}", 3)
+        monkeypatch.setattr(side_window, name, 3)
     for seed, row in enumerate(rows):
         judge(row, seed)

@@ -102,6 +102,16 @@ def test_chains_end_where_windows_begin(monkeypatch: pytest.MonkeyPatch) -> None
     assert compared([second]) == 11
 
 
+def test_only_the_last_range_has_room() -> None:
+    stored = StoredSide(LOWERED, "right")
+    first = HashIndex(10, stored)
+    first.insert(batch("right", 0, [1], [9]))
+    assert first.room == 9
+    second = HashIndex(10, stored)
+    second.insert(batch("right", 1, [1], [9]))
+    assert (first.room, second.room) == (0, 9)
+
+
 def test_a_subwindow_in_another_window() -> None:
     """Its tuples travel with it."""
     stored = StoredSide(LOWERED, "right")

@@ -28,6 +28,11 @@ class HashIndex(Subwindow):
         self._start = self._table.open()
 
     @property
+    def room(self) -> int:
+        """None once the table has tuples behind this range."""
+        return super().room if self._start + self.count == self._table.end else 0
+
+    @property
     def nbytes(self) -> int:
         own = self.coordinate.nbytes + self.reach.nbytes + self.row.nbytes
         return own + self._table.nbytes * self.count // max(self._table.end - self._table.first, 1)
