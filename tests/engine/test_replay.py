@@ -171,10 +171,22 @@ def test_a_heartbeat_moves_time_on() -> None:
                 join.heartbeat("right", wrong)
         with pytest.raises(sj.ArgumentError, match="side"):
             join.end("both")  # type: ignore[arg-type]
-        join.push_right(right([19]))
-        assert join.metrics()["late"] == 1
     with opened(time=None, window=5) as join, pytest.raises(sj.ArgumentError, match="no time column"):
         join.heartbeat("left", 1)
+
+
+@pytest.mark.parametrize("time", ["t", None])
+def test_an_ended_stream_takes_no_more_rows(time: str | None) -> None:
+    """None of them is dropped in silence."""
+    table = pa.table({"t": [1, 2], "k": [1, 1]})
+    with sj.WindowJoin(table.schema, table.schema, on="l.k = r.k", window=5, time=time) as join:
+        join.push_left(table)
+        join.end("left")
+        with pytest.raises(sj.StateError, match=r"push_left: end\('left'\) has ended this stream"):
+            join.push_left(table)
+        join.push_right(table)
+        assert join.finish().num_rows == 4
+        assert join.metrics()["late"] == 0
 
 
 def test_unmatched_rows_come_when_the_silent_side_says_its_time() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -165,3 +167,35 @@ def test_chunks_across_segments() -> None:
     found = kept.take(rows)
     found.validate(full=True)
     assert found.equals(wanted)
+
+
+def test_several_threads_settle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks finds all rows, though others are still copying them."""
+    is_ready, together = threading.Event(), threading.Barrier(4)
+    texts = [f"a rather long text {n}" for n in range(3 * SEGMENT)]
+    payload = Payload(pa.schema({"s": pa.string()}), lambda tasks: [task() for task in tasks], is_ready.is_set)
+    for start in range(0, len(texts), SEGMENT):
+        payload.append(pa.table({"s": texts[start : start + SEGMENT]}))
+    append = payload._records.append
+
+    def slowly(row: int, table: pa.Table) -> None:
+        time.sleep(0.05)
+        append(row, table)
+
+    monkeypatch.setattr(payload._records, "append", slowly)
+    rows, seen = np.array([0, len(texts) - 1]), []
+
+    def ask() -> None:
+        before = payload.take(rows).column(0).to_pylist()
+        together.wait()
+        is_ready.set()
+        place = payload.text_place("s")
+        seen.append((before, None if place is None else len(place.records), payload.take(rows).column(0).to_pylist()))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ends = [texts[0], texts[-1]]
+    assert seen == [(ends, 4, ends)] * 4  # three segments, and the end

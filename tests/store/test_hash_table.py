@@ -89,17 +89,29 @@ def test_the_ends_of_64_bits() -> None:
 def test_chains_end_where_windows_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when tuples that were out of order are gone."""
     stored = StoredSide(LOWERED, "right")
-    first, second = HashIndex(1000, stored), HashIndex(1000, stored)
 
     def compared(subwindows: list[HashIndex]) -> int:
         sink = PairSink()
         return sum(subwindows[0].probe_group(subwindows, Probing(batch("left", 0, [1], [0], 1990, 2000)), sink))
 
+    first = HashIndex(1000, stored)
     first.insert(batch("right", 0, [1] * 1000, [9] * 1000, coordinates=[5, *range(999)]))
+    second = HashIndex(1000, stored)
     second.insert(batch("right", 1000, [1] * 1000, [9] * 1000))
     assert compared([first, second]) == 16
     first.release()
     assert compared([second]) == 11
+
+
+def test_an_empty_range_goes_alone() -> None:
+    """Two ranges may begin at the same number."""
+    stored = StoredSide(LOWERED, "right")
+    empty, ours = HashIndex(10_000, stored), HashIndex(10_000, stored)
+    ours.insert(batch("right", 0, [1] * 3000, [9] * 3000))
+    empty.release()
+    more = HashIndex(10_000, stored)
+    more.insert(batch("right", 3000, [1] * 5000, [9] * 5000))
+    assert len(found([ours, more], batch("left", 0, [1], [0], 0, 8000))) == 8000
 
 
 def test_only_the_last_range_has_room() -> None:

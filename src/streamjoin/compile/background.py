@@ -18,7 +18,7 @@ from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
 
 from ..arguments import choose
-from .interrupts import HoldBack
+from .interrupts import HOLD_BACK
 
 MODES: Final = ("background", "first")
 _THREAD = threading.local()
@@ -119,11 +119,11 @@ def _is_running() -> bool:
 def _after_fork() -> None:
     global_compiler_lock.release()  # type: ignore[no-untyped-call]
     REHEARSALS.forget()
+    HOLD_BACK.forget()
 
 
 REHEARSALS = Rehearsals()
 event.register("numba:compile", _Leave())  # type: ignore[no-untyped-call]
-event.register("numba:compile", HoldBack())  # type: ignore[no-untyped-call]
 # A fork waits for the function that is being compiled: the child could never get the compiler's lock.
 os.register_at_fork(
     before=global_compiler_lock.acquire,

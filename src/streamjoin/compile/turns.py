@@ -1,8 +1,9 @@
 """Of several processes that need the same function, one compiles it; the others wait for its machine code.
 
 On an empty cache the Python workers of a Spark executor would otherwise all compile the same functions at the same
-time. The one that compiles holds a lock on a file beside the machine code. Nobody waits for ever: a process that has
-waited for `PATIENCE` seconds, or that cannot lock files here, compiles by itself.
+time. The one that compiles holds a lock on a file beside the machine code. Nobody waits for ever: a thread that needs a
+function, and with it those that it calls, waits for `PATIENCE` seconds in all. Then it compiles by itself, and so it
+does after Ctrl-C, when the process ends, and where files cannot be locked.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from typing import IO, Any
 from numba.core import event
 from numba.core.caching import FunctionCache
 
-PATIENCE, LOOK = 60.0, 0.02
-"""Seconds that a process waits at most, and between two looks."""
+from .interrupts import HOLD_BACK
+
+PATIENCE, LOOK = 30.0, 0.02
+"""Seconds of waiting at most, and between two looks."""
 
 
 class SharedCache(FunctionCache):
@@ -32,11 +35,12 @@ class SharedCache(FunctionCache):
         found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         if found is None and _HELD.levels:
             lock = self._lock()
-            found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-            if lock is not None:
-                if found is None:
+            try:
+                found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            finally:
+                if lock is not None and found is None:
                     _HELD.levels[-1].append(lock)
-                else:
+                elif lock is not None:
                     lock.close()
         return found
 
@@ -46,12 +50,14 @@ class SharedCache(FunctionCache):
         with suppress(OSError):
             self._impl.locator.ensure_cache_path()
             file = open(Path(self.cache_path) / f"{self._impl.filename_base}.lock", "a")  # noqa: SIM115
-            until = time.monotonic() + PATIENCE
-            while time.monotonic() < until:
+            while True:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     return file
                 except BlockingIOError:
+                    if _HELD.waited >= PATIENCE or HOLD_BACK.came or not threading.main_thread().is_alive():
+                        break
+                    _HELD.waited += LOOK
                     time.sleep(LOOK)
         if file is not None:
             file.close()
@@ -63,12 +69,16 @@ class _Held(threading.local):
 
     def __init__(self) -> None:
         self.levels: list[list[IO[str]]] = []
+        self.waited = 0.0
+        """Seconds, since the outermost of them was needed."""
 
 
 class _Release(event.Listener):
     """Gives locks back when Numba leaves its own lock."""
 
     def on_start(self, event: Any) -> None:
+        if not _HELD.levels:
+            _HELD.waited = 0.0
         _HELD.levels.append([])
 
     def on_end(self, event: Any) -> None:

@@ -104,6 +104,7 @@ class WindowJoin:
         self._late: dict[Side, list[pa.Table]] = {side: [] for side in SIDES}
         self._watermark: int | None = None
         self._state = "open"
+        self._ended: set[Side] = set()
         self._final_figures: dict[str, Any] = {}
         """What `metrics` says once the join is closed."""
         self._lock = threading.RLock()
@@ -173,11 +174,12 @@ class WindowJoin:
             self._reach(self._usable("heartbeat", "open"), side, reached, began)
 
     def end(self, side: Side) -> None:
-        """Say that a stream has ended: the other one no longer waits for it. Rows that still come are late."""
+        """Say that a stream has ended: the other one no longer waits for it. A later push of it raises StateError."""
         began = clock.perf_counter()
         choose("side", side, SIDES)
         with self._lock:
             steps = self._usable("end", "open")
+            self._ended.add(side)
             if self.options.time is not None:
                 self._reach(steps, side, INT64_MAX, began)
 
@@ -275,6 +277,8 @@ class WindowJoin:
         steps.latency.note(began)
 
     def _push(self, steps: Steps, side: Side, batch: Any, argument: str, began: float) -> None:
+        if side in self._ended:
+            raise StateError(f"{argument}: end({side!r}) has ended this stream; open a new WindowJoin to push more")
         if steps.is_full():
             self._advance(steps)
             if steps.is_full():

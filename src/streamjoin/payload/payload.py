@@ -7,6 +7,7 @@ Compiled code takes the records apart again, in parallel (`taking`, `gather`).
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -41,6 +42,7 @@ class Payload:
         self._all = tuple(self._names)
         self._texts = [name for name, field in self._records.columns.items() if field.is_text]
         self._unsettled: list[tuple[int, pa.Table]] = []
+        self._settling = threading.Lock()
         self.first = self.end = 0
 
     @property
@@ -59,13 +61,15 @@ class Payload:
             self.end += table.num_rows
 
     def settle(self) -> None:
+        """Copy the rows that wait for it. Several threads may ask for that: each sees all of them waiting, or none."""
         if not self._unsettled or not self._is_ready():
             return
-        waiting, self._unsettled = self._unsettled, []
-        for row, table in waiting:
-            self._records.append(row, table)
-            if self._other_names:
-                self._others.append(table.select(self._other_names))
+        with self._settling:
+            for row, table in self._unsettled:
+                self._records.append(row, table)
+                if self._other_names:
+                    self._others.append(table.select(self._other_names))
+            self._unsettled = []
 
     def release(self, floor: int) -> None:
         """Forget rows below this number, as far as they lie in whole segments (and, of other types, batches)."""
@@ -102,8 +106,11 @@ class Payload:
     def take_others(self, pieces: Sequence[Rows], names: list[str]) -> list[Column]:
         """Those that are not in records, or not yet."""
         rows = pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, np.int64), *pieces])
-        if self._unsettled:
-            return self._from_tables(rows, names)
+        waiting = self._unsettled
+        if waiting:
+            return self._from_tables(waiting, rows, names)
+        if any(name not in self._other_names for name in names):  # another thread has settled them meanwhile
+            return gathered([self], [[np.ascontiguousarray(rows)]], one_after_another, names)
         if ((rows >= 0) & (rows < self.first)).any():
             raise IndexError(f"rows below {self.first} have been released")
         columns: list[Column] = self._others.take(rows, names).columns
@@ -114,10 +121,10 @@ class Payload:
         self.settle()
         return None if self._unsettled else self._records.text_place(name)
 
-    def _from_tables(self, rows: Rows, names: list[str]) -> list[Column]:
+    def _from_tables(self, waiting: list[tuple[int, pa.Table]], rows: Rows, names: list[str]) -> list[Column]:
         """Columns of rows that have not been copied into records."""
-        base = self._unsettled[0][0]
-        table = takeable(pa.concat_tables(table.select(names) for _, table in self._unsettled))
+        base = waiting[0][0]
+        table = takeable(pa.concat_tables(table.select(names) for _, table in waiting))
         absent = rows < 0
         places = pa.array(rows - base, mask=absent) if absent.any() else pa.array(rows - base)
         schema = pa.schema([self.schema.field(name) for name in names])

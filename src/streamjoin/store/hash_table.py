@@ -72,8 +72,8 @@ class HashTable:
         assert fields is not None
         self._columns = np.array([(0, fields[name][1], fields[name][0].itemsize) for name in self._names], np.int64)
         self.first = self.end = FIRST_NUMBER
-        self._live: dict[int, int] = {}
-        """The ranges of numbers that are in use: where each begins and ends."""
+        self._live: list[int] = []
+        """Where the ranges of numbers begin that are in use."""
         self._highest, self.disorder, self._in_order_from = INT64_MIN, 0, FIRST_NUMBER
         self._allocate(SMALLEST)
 
@@ -90,13 +90,13 @@ class HashTable:
 
     def open(self) -> int:
         """Begin a range of numbers; all that is inserted belongs to the newest one."""
-        self._live[self.end] = self.end
+        self._live.append(self.end)
         return self.end
 
     def release(self, start: int) -> None:
         """The tuples of a range are no longer needed."""
-        self._live.pop(start, None)
-        self.first = next(iter(self._live), self.end)
+        self._live.remove(start)
+        self.first = self._live[0] if self._live else self.end
         if self.first >= self._in_order_from:
             self.disorder = 0
 
@@ -115,8 +115,6 @@ class HashTable:
         self._highest, disorder = _disordered(batch.coordinate, self._highest)
         if disorder:
             self.disorder, self._in_order_from = max(self.disorder, disorder), self.end
-        if self._live:
-            self._live[next(reversed(self._live))] = self.end
 
     def reserve(self, count: int) -> None:
         """Have room for so many more tuples."""
@@ -162,7 +160,8 @@ class HashTable:
     def probe(self, batch: Batch, start: int, stop: int, sink: PairSink) -> Iterator[int]:
         """Find the pairs of probing tuples with the tuples of these numbers."""
         hashes: Words = hash_keys([batch.slots[number] for number in self._probing_keys])
-        ring: Integers = np.array([address_of(self._records), len(self._records) - 1, start, stop, self.end], np.int64)
+        records = self._records  # the kernel knows it only by its address
+        ring: Integers = np.array([address_of(records), len(records) - 1, start, stop, self.end], np.int64)
         kernel = self._stored.kernel(hash_source, "hash_probe")
         walk = np.empty((2, BLOCK), np.uint32)
         arguments = (ring, self._heads, hashes, batch.row, batch.low, batch.high, self._floors(batch.low), walk)

@@ -53,6 +53,11 @@ def paths(lowered: Lowered) -> dict[str, str]:
             f"about {once:.0f} ns, and {known.candidate:.0f} ns for each candidate by key; "
             f"cheaper from a reach of about {float(f'{reach:.1g}'):,.0f} tuples on"
         )
+    if lowered.hash_slots:
+        found[HASH.name] = (
+            f"about {known.hashed:.0f} to {known.hashed + known.far:.0f} ns, the more the larger the window, and "
+            f"{known.chained:.0f} ns for each tuple of the window with the same key"
+        )
     return found
 
 

@@ -24,11 +24,14 @@ class _Size:
         self.cost = [0.0, 0.0]
         self.tried = [0, 0]
         self.pause, self.left = FIRST_PAUSE, FIRST_PAUSE
+        self.better = 0
 
     def choose(self) -> int:
         if min(self.tried) < TRIES:
             return int(self.tried[1] < self.tried[0])
         better = int(self.cost[1] < self.cost[0])
+        if better != self.better:
+            self.better, self.pause, self.left = better, FIRST_PAUSE, FIRST_PAUSE
         self.left -= 1
         if self.left > 0:
             return better
