@@ -86,7 +86,7 @@ def test_the_ends_of_64_bits() -> None:
         assert len(found([ours], batch("left", 0, [1], [0], low, high))) == want
 
 
-def test_chains_end_where_windows_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chains_end_where_windows_begin() -> None:
     """Also when tuples that were out of order are gone."""
     stored = StoredSide(LOWERED, "right")
 
