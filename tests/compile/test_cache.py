@@ -225,6 +225,23 @@ def test_a_compilation_that_fails_gives_its_turn_away(tmp_path: Path) -> None:
         first.kill()
 
 
+def test_an_interrupt_gives_the_turn_away(tmp_path: Path) -> None:
+    """Ctrl-C comes while a function is compiled: it is compiled, the call ends, and no lock is left."""
+    code = """
+import os, signal
+from streamjoin.compile import turns
+try:
+    LazyKernel(source, "double")(21)
+except KeyboardInterrupt:
+    print("interrupted", len(turns._HELD.levels), LazyKernel(source, "double")(4))
+"""
+    press = NOTED.replace("time.sleep(1)", "os.kill(os.getpid(), signal.SIGINT)").replace(
+        "import time", "import os, signal"
+    )
+    define = KERNEL[: KERNEL.index("print(")]
+    assert run(press + define + code, STREAMJOIN_CACHE_DIR=str(tmp_path)) == ["interrupted", "0", "8"]
+
+
 def test_nobody_waits_for_ever(tmp_path: Path) -> None:
     """A process may stand still while it compiles."""
     hold = """

@@ -54,4 +54,4 @@ class HoldBack(event.Listener):
 
 
 HOLD_BACK = HoldBack()
-event.register("numba:compiler_lock", HOLD_BACK)  # type: ignore[no-untyped-call]
+"""`compile.turns` registers it."""

@@ -88,3 +88,5 @@ class _Release(event.Listener):
 
 _HELD = _Held()
 event.register("numba:compiler_lock", _Release())  # type: ignore[no-untyped-call]
+# The last to be told: it may raise KeyboardInterrupt, and then nobody behind it would be told.
+event.register("numba:compiler_lock", HOLD_BACK)  # type: ignore[no-untyped-call]

@@ -29,7 +29,7 @@ class HashIndex(Subwindow):
 
     @property
     def room(self) -> int:
-        """None once the table has tuples behind this range."""
+        """There is none once the table has tuples behind this range."""
         return super().room if self._start + self.count == self._table.end else 0
 
     @property
