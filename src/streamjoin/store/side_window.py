@@ -114,7 +114,8 @@ class SideWindow:
     def _review(self, batch: Batch) -> None:
         """See how far probing tuples reach, and whether the path in use is still the best. This happens seldom, but
         soon after the beginning."""
-        self._unseen, self._patience = 0, min(2 * self._patience, REVIEW)
+        self._patience = min(2 * max(self._patience, self._unseen), REVIEW)
+        self._unseen = 0
         some = batch.take(np.arange(0, len(batch), -(-len(batch) // REACH_SAMPLE)))
         later = np.full(len(some), INT64_MAX)
         reach, from_low = (

@@ -29,6 +29,8 @@ ALONE = 1024
 """A batch of fewer tuples is not worth a second thread."""
 PART_SECONDS = 0.001
 """A part should take about as long: shorter ones cost more than they balance."""
+Sides = tuple[Side, ...]
+"""The sides whose tuples probe in a step."""
 
 
 class PanJoin(SharedWindows):
@@ -39,8 +41,9 @@ class PanJoin(SharedWindows):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self._commands: Counter[str] = Counter()
-        self._seconds_per_tuple = 0.0
-        self._pace = Pace()
+        self._seconds_per_tuple: dict[Sides, float] = {}
+        """What the last step of each kind took. One side's tuples may find whole windows, and the other's next to none."""
+        self._pace: dict[Sides, Pace] = {}
 
     def step(self, batches: Mapping[Side, Batch], chores: Chores = ()) -> Iterator[Pairs]:
         batches = {side: batch for side, batch in batches.items() if len(batch)}
@@ -49,13 +52,15 @@ class PanJoin(SharedWindows):
         if probes < ALONE or self._crew.workers == 1:
             yield from self._step_alone(batches, chores, probes)
             return
-        shared = self._pace.shares(probes, probes * self._seconds_per_tuple)
+        sides = tuple(batches)
+        pace = self._pace.setdefault(sides, Pace())
+        shared = pace.shares(probes, probes * self._seconds_per_tuple.get(sides, 0.0))
         seconds, started = 0.0, time.perf_counter()
         for pairs in (self._step_together if shared else self._step_alone)(batches, chores, probes):
             seconds += time.perf_counter() - started
             yield pairs
             started = time.perf_counter()
-        self._pace.note(probes, shared, seconds + time.perf_counter() - started)
+        pace.note(probes, shared, seconds + time.perf_counter() - started)
 
     def _step_together(self, batches: Mapping[Side, Batch], chores: Chores, probes: int) -> Iterator[Pairs]:
         """The crew shares the work."""
@@ -71,7 +76,8 @@ class PanJoin(SharedWindows):
                 self._windows[side].expect(batches[other(side)])
                 self._windows[side].prepare()
         with self._crew.sharing(others) as shared:
-            tasks = [task for side, batch in batches.items() for task in self._tasks(side, batch)]
+            seconds = self._seconds_per_tuple.get(tuple(batches), 0.0)
+            tasks = [task for side, batch in batches.items() for task in self._tasks(side, batch, seconds)]
             self._commands["probe"] += len(tasks)
             now, waiting = tasks[: self._at_once], tasks[self._at_once :]
             found = shared.run([task.run for task in now])
@@ -81,7 +87,7 @@ class PanJoin(SharedWindows):
             waiting = [task for task in now if not task.done] + waiting
             now, waiting = waiting[: self._at_once], waiting[self._at_once :]
             found = self._crew.run([task.run for task in now])
-        self._seconds_per_tuple = sum(task.seconds for task in tasks) / probes
+        self._seconds_per_tuple[tuple(batches)] = sum(task.seconds for task in tasks) / probes
 
     def _step_alone(self, batches: Mapping[Side, Batch], chores: Chores, probes: int) -> Iterator[Pairs]:
         """The manager does everything: to wake a worker would take longer."""
@@ -96,17 +102,17 @@ class PanJoin(SharedWindows):
                 yield pairs
                 started = time.perf_counter()
         if probes:
-            self._seconds_per_tuple = (seconds + time.perf_counter() - started) / probes
+            self._seconds_per_tuple[tuple(batches)] = (seconds + time.perf_counter() - started) / probes
 
     @property
     def _at_once(self) -> int:
         """How many tasks run before their pairs are handed on: only these can hold pairs."""
         return 8 * self._crew.workers
 
-    def _tasks(self, side: Side, batch: Batch) -> list[ProbeTask]:
+    def _tasks(self, side: Side, batch: Batch, seconds_per_tuple: float) -> list[ProbeTask]:
         window = self._windows[other(side)]
         workers = self._crew.workers
-        wanted = int(self._seconds_per_tuple * len(batch) / PART_SECONDS)
+        wanted = int(seconds_per_tuple * len(batch) / PART_SECONDS)
         shares = window.shares(batch, workers, min(max(wanted, 2 * workers - 1), 8 * workers))
         sinks = [self._sink(side) for _ in shares]
         return [
