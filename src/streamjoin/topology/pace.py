@@ -28,7 +28,7 @@ class _Size:
 
     def choose(self) -> int:
         if min(self.tried) < TRIES:
-            return int(self.tried[1] < self.tried[0])
+            return int(self.tried[1] <= self.tried[0])  # a wrong first guess costs less this way round
         better = int(self.cost[1] < self.cost[0])
         if better != self.better:
             self.better, self.pause, self.left = better, FIRST_PAUSE, FIRST_PAUSE

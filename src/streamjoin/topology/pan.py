@@ -29,6 +29,8 @@ ALONE = 1024
 """A batch of fewer tuples is not worth a second thread."""
 PART_SECONDS = 0.001
 """A part should take about as long: shorter ones cost more than they balance."""
+USUAL_SECONDS = 1e-7
+"""What a probing tuple takes until one has been seen."""
 Sides = tuple[Side, ...]
 """The sides whose tuples probe in a step."""
 
@@ -54,7 +56,7 @@ class PanJoin(SharedWindows):
             return
         sides = tuple(batches)
         pace = self._pace.setdefault(sides, Pace())
-        shared = pace.shares(probes, probes * self._seconds_per_tuple.get(sides, 0.0))
+        shared = pace.shares(probes, probes * self._seconds_per_tuple.get(sides, USUAL_SECONDS))
         seconds, started = 0.0, time.perf_counter()
         for pairs in (self._step_together if shared else self._step_alone)(batches, chores, probes):
             seconds += time.perf_counter() - started
@@ -76,7 +78,7 @@ class PanJoin(SharedWindows):
                 self._windows[side].expect(batches[other(side)])
                 self._windows[side].prepare()
         with self._crew.sharing(others) as shared:
-            seconds = self._seconds_per_tuple.get(tuple(batches), 0.0)
+            seconds = self._seconds_per_tuple.get(tuple(batches), USUAL_SECONDS)
             tasks = [task for side, batch in batches.items() for task in self._tasks(side, batch, seconds)]
             self._commands["probe"] += len(tasks)
             now, waiting = tasks[: self._at_once], tasks[self._at_once :]
