@@ -40,6 +40,8 @@ class Costs:
     """To test one 32-bit condition of a stored tuple in a scan."""
     scanned_probe: float = 40.0
     """To begin the scan of a probing tuple."""
+    turned_probe: float = 10.0
+    """The same where few stored tuples are compared with all probing ones."""
     scan_step: float = 30_000.0
     """To begin a step that scans."""
     insert: float = 40.0

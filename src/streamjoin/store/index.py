@@ -72,8 +72,9 @@ class Index(Protocol):
 
     # -- probes ----------------------------------------------------------------------------------------------------
 
-    def reached(self, low: Integers, high: Integers) -> int:
-        """How many tuples lie in all the windows [low, high) together, or at most a few more."""
+    def reached(self, low: Integers, high: Integers) -> tuple[int, int]:
+        """How many tuples lie in the windows [low, high), or a few more: added up, and between the first and the last
+        that any of them holds."""
 
     def compute_ahead(self, probing: Probing, workers: int, run_all: RunAll) -> None:
         """Compute what all shares of a batch will need, before it is split; several workers may help."""

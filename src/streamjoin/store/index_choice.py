@@ -21,10 +21,11 @@ from typing import Any
 from ..predicate.lower import Lowered
 from . import bi_sort, hash, scan
 from .batch import Batch
-from .costs import comparison_cost, costs
+from .costs import Costs, comparison_cost, costs
 from .index import IndexKind
 from .key_choice import KeyChooser
 from .registry import INDEXES
+from .subwindow import FEW_STORED
 
 PATIENCE = 1.2
 """By what factor another path must be cheaper than the one in use."""
@@ -69,6 +70,24 @@ class IndexChoice:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far probing tuples reach into a window."""
+
+    reach: float
+    """Stored tuples in the window of a probing one."""
+    from_low: float
+    """Stored tuples from where the window of a probing one begins: the chains of a hash table end there."""
+    together: int
+    """Stored tuples that lie between the first and the last that any probing tuple reaches."""
+    stored: int
+
+    @property
+    def on_chains(self) -> float:
+        """Which share of the stored tuples the chains of a hash table lead to before they end."""
+        return min(self.from_low / self.stored, 1.0) if self.stored else 1.0
+
+
 class IndexChooser:
     """Watches one side's batches, keys and reach, and chooses at each border between subwindows.
 
@@ -80,12 +99,10 @@ class IndexChooser:
         self._keys = keys
         self._comparison = comparison_cost(keys.lowered)
         self._batch = 0.0
-        self._reach: float | None = None
-        self._stored, self._batch_then = 0, 0.0
+        self._reached: Reached | None = None
+        self._batch_then = 0.0
         self._chosen: IndexKind = SEARCH
         self._equal_candidates = 0.0
-        self._on_chains = 1.0
-        """Which share of the stored tuples the chains of a hash table lead to before they end."""
         self.switches = 0
         self.estimates: dict[str, float] = {}
         """What a probing tuple would cost on each path, in nanoseconds."""
@@ -102,17 +119,15 @@ class IndexChooser:
         size = len(batch)
         self._batch = float(size) if not self._batch else self._batch + (size - self._batch) / 8
 
-    def note_reach(self, reach: float, from_low: float, stored: int) -> None:
-        """A probing tuple has so many of the stored tuples in its window, and so many from where its window begins: the
-        chains of a hash table end there."""
-        self._reach, self._stored, self._batch_then = reach, stored, self._batch
-        self._on_chains = min(from_low / stored, 1.0) if stored else 1.0
+    def note_reach(self, reached: Reached) -> None:
+        self._reached, self._batch_then = reached, self._batch
 
     def is_out_of_date(self, stored: int, factor: float) -> bool:
         """Whether stored tuples have become more, or batches larger or smaller, by a factor since the reach was noted.
         Whenever a subwindow expires, far fewer tuples may be stored for a while; that says nothing."""
         now, then = self._batch, self._batch_then
-        return stored > factor * self._stored or now > factor * then or factor * now < then
+        known = 0 if self._reached is None else self._reached.stored
+        return stored > factor * known or now > factor * then or factor * now < then
 
     @property
     def expected_comparisons(self) -> float:
@@ -136,27 +151,29 @@ class IndexChooser:
         """
         if self.only is not None:
             return IndexChoice(self.only, self._why_only())
-        if self._reach is None or not self._keys.is_informed:
+        if self._reached is None or not self._keys.is_informed:
             return IndexChoice(SEARCH, "the predicate has a key; nothing has probed it yet")
-        if window > GROWTH * self._stored:
+        if window > GROWTH * self._reached.stored:
             return IndexChoice(SEARCH, "the window has grown; nothing has probed it since")
         return IndexChoice(SEARCH if lasting and self._chosen is HASH else self._chosen, self._why_chosen())
 
     def _why_chosen(self) -> str:
-        batch, reach = max(round(self._batch), 1), self._reach or 0
+        assert self._reached is not None
+        batch, reach, stored = max(round(self._batch), 1), self._reached.reach, self._reached.stored
         candidates = self._keys.candidates
         by_key = "" if candidates is None else f", {candidates:.3g} candidates by key"
         costs = ", ".join(f"{name} about {cost:.3g} ns" for name, cost in self.estimates.items())
-        return f"batches of about {batch} reach {reach:.3g} of {self._stored} tuples{by_key}; per tuple: {costs}"
+        return f"batches of about {batch} reach {reach:.3g} of {stored} tuples{by_key}; per tuple: {costs}"
 
     def compare_paths(self, window: int) -> None:
         """Estimate all paths anew, and change to another one if it is cheaper by far. Tuples that came from another
         process were not seen here, so nothing may be known of their keys."""
-        if self._reach is None or not self._keys.is_informed:
+        reached = self._reached
+        if reached is None or not self._keys.is_informed:
             return
         known, batch = costs().of_window(window), max(self._batch, 1.0)
         found = {
-            SCAN: known.scanned_probe + self._reach * self._comparison + known.scan_step / batch,
+            SCAN: self._to_scan(reached, known, batch),
             SEARCH: known.insert + known.range_ + known.search_step / batch,
         }
         if self._keys.lowered.hash_slots:
@@ -166,13 +183,19 @@ class IndexChooser:
             self._keys.choose(window)
             found[SEARCH] += self._keys.cost - known.range_
             if HASH in found:
-                self._equal_candidates = self._on_chains * self._keys.equal_candidates(window)
+                self._equal_candidates = reached.on_chains * self._keys.equal_candidates(window)
                 found[HASH] += known.chained * self._equal_candidates
         self.estimates = {kind.name: cost for kind, cost in found.items()}
         best = min(found, key=found.__getitem__)
         if best is not self._chosen and found[self._chosen] > PATIENCE * found[best]:
             self._chosen = best
             self.switches += 1
+
+    def _to_scan(self, reached: Reached, known: Costs, batch: float) -> float:
+        """Few stored tuples that many probing ones reach together are compared the other way round."""
+        is_turned = FEW_STORED * reached.together < batch
+        begin = known.turned_probe if is_turned else known.scanned_probe
+        return begin + reached.reach * self._comparison + known.scan_step / batch
 
     def _why_only(self) -> str:
         if self._asked is None:
@@ -189,4 +212,4 @@ class IndexChooser:
 
     def figures(self) -> dict[str, Any]:
         """What the choice rests on, for metrics."""
-        return {"reach": self._reach, "estimates": dict(self.estimates)}
+        return {"reach": None if self._reached is None else self._reached.reach, "estimates": dict(self.estimates)}

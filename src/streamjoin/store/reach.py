@@ -86,8 +86,16 @@ def _extend(array, start, stop, upper, lower):  # type: ignore[no-untyped-def]
 
 @compiled
 def _find(upper, lower, start, stop, low, high, first, last):  # type: ignore[no-untyped-def]
-    """Neighbours ask for neighbouring places, so each search begins where the one before ended."""
+    """Neighbours ask for neighbouring places, so each search begins where the one before ended. All may ask for the
+    same: tuples that were pushed together can have one window."""
     begin, end = start, start
+    others = 0
+    for i in range(len(low)):
+        others += (low[i] != low[0]) | (high[i] != high[0])
+    if others == 0 and len(low):
+        begin = _reaching(upper, begin, start, stop, low[0])
+        first[:], last[:] = begin, max(begin, _reaching(lower, begin, start, stop, high[0]))
+        return
     for i in range(len(low)):
         begin = _reaching(upper, begin, start, stop, low[i])
         end = _reaching(lower, end, start, stop, high[i])

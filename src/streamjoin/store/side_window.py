@@ -17,7 +17,7 @@ from .batch import Batch, PairSink, Probing
 from .chain import LARGEST, Chain
 from .hash_table import HashTable
 from .index import Index, Opening
-from .index_choice import HASH, SCAN, SEARCH, IndexChoice, IndexChooser
+from .index_choice import HASH, SCAN, SEARCH, IndexChoice, IndexChooser, Reached
 from .key_choice import KeyChooser
 from .subwindow import StoredSide
 
@@ -118,11 +118,11 @@ class SideWindow:
         self._unseen = 0
         some = batch.take(np.arange(0, len(batch), -(-len(batch) // REACH_SAMPLE)))
         later = np.full(len(some), INT64_MAX)
-        reach, from_low = (
-            sum(subwindow.reached(some.low, high) for subwindow in self._chain.subwindows) / len(some)
+        (reach, together), (from_low, _) = (
+            np.sum([subwindow.reached(some.low, high) for subwindow in self._chain.subwindows], axis=0).tolist()
             for high in (some.high, later)
         )
-        self._chooser.note_reach(reach, from_low, self.count)
+        self._chooser.note_reach(Reached(reach / len(some), from_low / len(some), together, self.count))
         self._chooser.compare_paths(self.count)
         self._chain.scanned = not self._chooser.searches
 

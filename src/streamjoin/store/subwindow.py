@@ -206,9 +206,11 @@ class Subwindow:
         coordinate = self.coordinate.slice(0, self.count)
         return Batch(self.row.slice(0, self.count), coordinate, coordinate, coordinate, slots)
 
-    def reached(self, low: Integers, high: Integers) -> int:
-        first, last = self.reach.places(self.coordinate, 0, self.count, low, high)
-        return int((last - first).sum())
+    def reached(self, low: Integers, high: Integers) -> tuple[int, int]:
+        if not self.count:
+            return 0, 0
+        _, _, begin, end, reached = self.reach.slice(self.coordinate, 0, self.count, low, high)
+        return reached, end - begin
 
     def scan(self, batch: Batch, sink: PairSink, start: int, stop: int) -> Iterator[int]:
         """Compare probing tuples with the tuples at places [start, stop) that they may meet."""
