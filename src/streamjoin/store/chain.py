@@ -74,7 +74,10 @@ class Chain:
 
     @property
     def count(self) -> int:
-        return sum(subwindow.tuples for subwindow in self.subwindows)
+        count = 0
+        for subwindow in self.subwindows:
+            count += subwindow.tuples
+        return count
 
     @property
     def nbytes(self) -> int:

@@ -42,6 +42,8 @@ BLOCK = 128
 """Probing tuples that walk along their chains together."""
 AHEAD = 16
 """How many tuples before its use the head of a bucket is asked for."""
+MOVED = 1 << 13
+"""Tuples that are moved to a larger ring at a time."""
 LINE, HALF_LINE = 64, 32
 """Bytes. Records of up to half a line are as long as one, so none lies in two lines."""
 
@@ -81,6 +83,7 @@ class HashTable:
         memory = np.empty(capacity * self._record.itemsize + LINE, np.uint8)
         memory = memory[-memory.ctypes.data % LINE :][: capacity * self._record.itemsize]
         self._records: Array = memory.view(self._record)
+        self._following: Array = self._records["following"]
         self._heads = np.empty(BUCKETS * capacity, np.uint32)  # NumPy gets huge pages for this, but not for zeros
         self._heads.fill(0)
 
@@ -108,11 +111,12 @@ class HashTable:
         columns = self._columns.copy()
         for number, source in enumerate(sources):
             columns[number, 0] = address_of(source)
-        _store(columns, count, self.end, address_of(self._records), len(self._records), self._record.itemsize)
         hashes = hash_keys([batch.slots[number] for number in self._own_keys])
-        _link(hashes, self.end, self._heads, self._records["following"])
+        self._highest, disorder = _take_in(
+            columns, hashes, batch.coordinate, self._highest, self.end, address_of(self._records), self._record.itemsize,
+            self._heads, self._following,
+        )  # fmt: skip
         self.end += count
-        self._highest, disorder = _disordered(batch.coordinate, self._highest)
         if disorder:
             self.disorder, self._in_order_from = max(self.disorder, disorder), self.end
 
@@ -123,16 +127,19 @@ class HashTable:
             self._grow(needed)
 
     def _grow(self, needed: int) -> None:
-        """A larger ring with the same tuples."""
-        tuples = self._tuples(self.first, self.end)
+        """A larger ring with the same tuples. Some are moved and linked at a time, so that they stay in the cache."""
+        old = self._records
         self._allocate(1 << (needed + needed // 4).bit_length())
-        place = self.first & (len(self._records) - 1)
-        begun = len(self._records) - place
-        self._records[place : place + len(tuples)] = tuples[:begun]
-        self._records[: max(len(tuples) - begun, 0)] = tuples[begun:]
-        if len(tuples):
-            hashes = hash_keys([np.ascontiguousarray(tuples[str(number)]) for number in self._own_keys])
-            _link(hashes, self.first, self._heads, self._records["following"])
+        new, start = self._records, self.first
+        bytes_of_old, bytes_of_new = (ring.view(np.uint8).reshape(len(ring), -1) for ring in (old, new))
+        while start < self.end:
+            source, target = start & (len(old) - 1), start & (len(new) - 1)
+            count = min(MOVED, self.end - start, len(old) - source, len(new) - target)
+            bytes_of_new[target : target + count] = bytes_of_old[source : source + count]
+            moved = new[target : target + count]
+            hashes = hash_keys([np.ascontiguousarray(moved[str(number)]) for number in self._own_keys])
+            _link(hashes, start, self._heads, self._following)
+            start += count
 
     def _tuples(self, start: int, stop: int) -> Array:
         """A copy of the records of these numbers."""
@@ -170,6 +177,14 @@ class HashTable:
             compared = int(state[COMPARED])
             sink.add_rows(kernel(*arguments, sink.row_buffers, state, *slots))
             yield int(state[COMPARED]) - compared
+
+
+@compiled
+def _take_in(columns, hashes, coordinates, highest, number, ring, size, heads, following):
+    """Store and link tuples, from this number on. Says what `_disordered` says."""
+    _store(columns, len(hashes), number, ring, len(following), size)
+    _link(hashes, number, heads, following)
+    return _disordered(coordinates, highest)
 
 
 @compiled
