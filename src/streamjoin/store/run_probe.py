@@ -206,6 +206,36 @@ def probe_run(words, count, samples, low, high, mask, rest, out_range, out_place
 
 
 @compiled
+def _rows_of(run, places, owner, probing_rows, window_low, window_high, is_whole, out, found):
+    """Turn places into row numbers, from `found` on; keep a pair if the stored tuple lies in the probing tuple's window.
+    Where all tuples of the run lie in all windows, there is no question to ask, and the loops become vectors."""
+    ranges, stored = places[0], places[1]
+    probing_out, stored_out = out[0, found:], out[1, found:]
+    rows = carray(pointer(run[ROWS]), run[COUNT], np.int64)
+    first, rows_count_up = run[FIRST_ROW], run[ROWS] == 0
+    if is_whole:
+        for c in range(len(ranges)):
+            probing_out[c] = probing_rows[np.uint32(owner[np.uint32(ranges[c])])]
+        if rows_count_up:
+            for c in range(len(stored)):
+                stored_out[c] = first + stored[c]
+        else:
+            for c in range(len(stored)):
+                stored_out[c] = rows[np.uint32(stored[c])]
+        return found + len(ranges)
+    coordinates = carray(pointer(run[COORDINATES]), run[COUNT], np.int64)
+    base, coordinates_count_up = run[FIRST_COORDINATE], run[COORDINATES] == 0
+    kept = 0
+    for c in range(len(ranges)):
+        i, j = np.int64(owner[np.uint32(ranges[c])]), np.int64(stored[c])
+        probing_out[kept] = probing_rows[i]
+        stored_out[kept] = first + j if rows_count_up else rows[j]
+        where = base + j if coordinates_count_up else coordinates[j]
+        kept += (where >= window_low[i]) & (where < window_high[i])
+    return found + kept
+
+
+@compiled
 def probe_runs(
     runs, low, high, mask, rest, owner, probing_rows, window_low, window_high, latest_low, earliest_high, places, out,
     state,
@@ -225,16 +255,8 @@ def probe_runs(
         words = carray(pointer(run[WORDS]), count + SAMPLE, np.uint64)
         samples = carray(pointer(run[SAMPLES]), run[SAMPLE_COUNT], np.uint64)
         hits = probe_run(words, count, samples, low, high, mask, rest, places[0], places[1], state)
-        rows = carray(pointer(run[ROWS]), count, np.int64)
-        coordinates = carray(pointer(run[COORDINATES]), count, np.int64)
         is_whole = (run[LOWEST] >= latest_low) & (run[HIGHEST] < earliest_high)
-        # Turn places into row numbers; keep a pair if the stored tuple lies in the probing tuple's window.
-        for c in range(hits):
-            i, j = np.int64(owner[places[0, c]]), np.int64(places[1, c])
-            out[0, found] = probing_rows[i]
-            out[1, found] = run[FIRST_ROW] + j if run[ROWS] == 0 else rows[j]
-            where = run[FIRST_COORDINATE] + j if run[COORDINATES] == 0 else coordinates[j]
-            found += is_whole | ((where >= window_low[i]) & (where < window_high[i]))
+        found = _rows_of(run, places[:, :hits], owner, probing_rows, window_low, window_high, is_whole, out, found)
         if state[NEXT] == len(low):
             number += 1
             state[NEXT] = 0
