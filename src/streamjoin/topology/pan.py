@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 from ..side import SIDES, Side, other
 from ..store import Batch
+from ..tasks import one_after_another
 from .pace import Pace
 from .protocol import Chores, Pairs, Setting
 from .shared_windows import ProbeTask, SharedWindows
@@ -29,6 +30,8 @@ ALONE = 1024
 """A batch of fewer tuples is not worth a second thread."""
 PART_SECONDS = 0.001
 """A part should take about as long: shorter ones cost more than they balance."""
+LARGE = 1 << 14
+"""Tuples of a step whose insertion is worth a second thread."""
 USUAL_SECONDS = 1e-7
 """What a probing tuple takes until one has been seen."""
 Sides = tuple[Side, ...]
@@ -73,13 +76,16 @@ class PanJoin(SharedWindows):
             self._windows[other(side)].prepare()
             others.insert(0, lambda: self._insert(side, batch))
         else:
-            self._crew.run([lambda s=s, b=b: self._insert(s, b) for s, b in batches.items()])  # type: ignore[misc]
+            inserts = [lambda s=s, b=b: self._insert(s, b) for s, b in batches.items()]  # type: ignore[misc]
+            (self._crew.run if probes >= LARGE else one_after_another)(inserts)
             for side in SIDES:
                 self._windows[side].expect(batches[other(side)])
                 self._windows[side].prepare()
         with self._crew.sharing(others) as shared:
             seconds = self._seconds_per_tuple.get(tuple(batches), USUAL_SECONDS)
-            tasks = [task for side, batch in batches.items() for task in self._tasks(side, batch, seconds)]
+            # One worker begins with an insertion, or both sides' tasks are there from the beginning.
+            least = 2 * self._crew.workers - 1 if len(batches) == 1 else -(-self._crew.workers // 2)
+            tasks = [task for side, batch in batches.items() for task in self._tasks(side, batch, seconds, least)]
             self._commands["probe"] += len(tasks)
             now, waiting = tasks[: self._at_once], tasks[self._at_once :]
             found = shared.run([task.run for task in now])
@@ -111,11 +117,11 @@ class PanJoin(SharedWindows):
         """How many tasks run before their pairs are handed on: only these can hold pairs."""
         return 8 * self._crew.workers
 
-    def _tasks(self, side: Side, batch: Batch, seconds_per_tuple: float) -> list[ProbeTask]:
+    def _tasks(self, side: Side, batch: Batch, seconds_per_tuple: float, least: int) -> list[ProbeTask]:
         window = self._windows[other(side)]
         workers = self._crew.workers
-        wanted = int(seconds_per_tuple * len(batch) / PART_SECONDS)
-        shares = window.shares(batch, workers, min(max(wanted, 2 * workers - 1), 8 * workers))
+        parts = min(max(int(seconds_per_tuple * len(batch) / PART_SECONDS), least), 8 * workers)
+        shares = window.shares(batch, workers if parts > 1 else 1, parts)
         sinks = [self._sink(side) for _ in shares]
         return [
             ProbeTask(window.probe(share, sink), sink, self._crew) for share, sink in zip(shares, sinks, strict=True)
