@@ -198,10 +198,10 @@ def test_unmatched_rows_come_when_the_silent_side_says_its_time() -> None:
 
 
 def test_a_silent_side_stops_the_other_at_the_limit() -> None:
-    rows = left(list(range(40_000)))
+    rows = left(list(range(70_000)))
     with opened(order="sorted", max_pending=10) as join:
         join.push_left(rows)
-        with pytest.raises(sj.BackPressure, match="push_left: 40000 rows of this stream wait for the other one"):
+        with pytest.raises(sj.BackPressure, match="push_left: 70000 rows of this stream wait for the other one"):
             join.push_left(rows.slice(39_999))
         join.heartbeat("right", 50_000)
         join.push_left(rows.slice(39_999))

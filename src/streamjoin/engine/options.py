@@ -39,7 +39,7 @@ Late = Literal["drop", "keep"]
 
 MOST_WORKERS = 256
 """Each may be a thread; more of them than cores only take turns."""
-MAX_PENDING, MAX_BATCH, MAX_WAIT = 1 << 24, 1 << 15, 0.005
+MAX_PENDING, MAX_BATCH, MAX_WAIT = 1 << 24, 1 << 16, 0.005
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,8 +113,8 @@ class HashTable:
             columns[number, 0] = address_of(source)
         hashes = hash_keys([batch.slots[number] for number in self._own_keys])
         self._highest, disorder = _take_in(
-            columns, hashes, batch.coordinate, self._highest, self.end, address_of(self._records), self._record.itemsize,
-            self._heads, self._following,
+            columns, hashes, batch.coordinate, self._highest, self.end,
+            address_of(self._records), self._record.itemsize, self._heads, self._following,
         )  # fmt: skip
         self.end += count
         if disorder:

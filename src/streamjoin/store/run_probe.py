@@ -207,7 +207,7 @@ def probe_run(words, count, samples, low, high, mask, rest, out_range, out_place
 
 @compiled
 def _rows_of(run, places, owner, probing_rows, window_low, window_high, is_whole, out, found):
-    """Turn places into row numbers, from `found` on; keep a pair if the stored tuple lies in the probing tuple's window.
+    """Turn places into row numbers, from `found` on. Keep a pair if the stored tuple lies in the probing one's window.
     Where all tuples of the run lie in all windows, there is no question to ask, and the loops become vectors."""
     ranges, stored = places[0], places[1]
     probing_out, stored_out = out[0, found:], out[1, found:]

@@ -47,7 +47,7 @@ class PanJoin(SharedWindows):
         super().__init__(setting)
         self._commands: Counter[str] = Counter()
         self._seconds_per_tuple: dict[Sides, float] = {}
-        """What the last step of each kind took. One side's tuples may find whole windows, and the other's next to none."""
+        """What a probing tuple took in the last step of each kind: one side may find far more than the other."""
         self._pace: dict[Sides, Pace] = {}
 
     def step(self, batches: Mapping[Side, Batch], chores: Chores = ()) -> Iterator[Pairs]:
@@ -76,7 +76,7 @@ class PanJoin(SharedWindows):
             self._windows[other(side)].prepare()
             others.insert(0, lambda: self._insert(side, batch))
         else:
-            inserts = [lambda s=s, b=b: self._insert(s, b) for s, b in batches.items()]  # type: ignore[misc]
+            inserts = [lambda s=s, b=b: self._insert(s, b) for s, b in batches.items()]
             (self._crew.run if probes >= LARGE else one_after_another)(inserts)
             for side in SIDES:
                 self._windows[side].expect(batches[other(side)])
