@@ -202,9 +202,9 @@ def test_a_silent_side_stops_the_other_at_the_limit() -> None:
     with opened(order="sorted", max_pending=10) as join:
         join.push_left(rows)
         with pytest.raises(sj.BackPressure, match="push_left: 70000 rows of this stream wait for the other one"):
-            join.push_left(rows.slice(39_999))
-        join.heartbeat("right", 50_000)
-        join.push_left(rows.slice(39_999))
+            join.push_left(rows.slice(69_999))
+        join.heartbeat("right", 80_000)
+        join.push_left(rows.slice(69_999))
         assert join.metrics()["left"]["waiting"] == 2
 
 
