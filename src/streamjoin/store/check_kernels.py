@@ -68,14 +68,16 @@ def check_runs(
         rows = carray(pointer(run[ROWS]), 1, np.int64)
         coordinates = carray(pointer(run[COORDINATES]), 1, np.int64)
         is_whole = (run[LOWEST] >= latest_low) & (run[HIGHEST] < earliest_high)
+        filled = np.uint64(found)
 {views}        for c in range(hits):
             ahead = np.int64(places[1, min(c + 16, hits - 1)])
-{ahead}            i, j = np.int64(owner[places[0, c]]), np.int64(places[1, c])
+{ahead}            i, j = np.int64(np.uint32(owner[np.uint32(places[0, c])])), np.int64(np.uint32(places[1, c]))
 {text.load("i", "i", 12)}{text.lines("i", 12)}            hit = {text.lane(lowered.condition, "i")}
-            out[0, found] = probing_rows[i]
-            out[1, found] = run[FIRST_ROW] + j if run[ROWS] == 0 else rows[j]
+            out[0, filled] = probing_rows[i]
+            out[1, filled] = run[FIRST_ROW] + j if run[ROWS] == 0 else rows[j]
             where = run[FIRST_COORDINATE] + j if run[COORDINATES] == 0 else coordinates[j]
-            found += hit & (is_whole | ((where >= window_low[i]) & (where < window_high[i])))
+            filled += np.uint64(hit & (is_whole | ((where >= window_low[i]) & (where < window_high[i]))))
+        found = np.int64(filled)
         if state[NEXT] == len(low):
             number += 1
             state[NEXT] = 0

@@ -289,20 +289,21 @@ def hash_probe(ring, heads, hashes, probing_rows, low, high, floor, walk, out, s
         if found + walking > room or compared > most:
             break
         compared += walking
-        going = 0
+        going, filled = np.uint64(0), np.uint64(found)
         for w in range(walking):
             i, n = np.int64(walk[0, w]), walk[1, w]
             j, age = np.int64(n) & places, np.uint32(newest - n)
 {text.load("i", "i", 12)}{text.lines("i", 12)}            hit = {text.lane(lowered.condition, "i")}
-            out[0, found] = probing_rows[i]
-            out[1, found] = rows[j, 0]
-            found += hit & (age >= youngest) & (low[i] <= coordinates[j, 0]) & (coordinates[j, 0] < high[i])
+            out[0, filled] = probing_rows[i]
+            out[1, filled] = rows[j, 0]
+            where = coordinates[j, 0]
+            filled += np.uint64(hit & (age >= youngest) & (low[i] <= where) & (where < high[i]))
             n = following[j, 0]
             {ask}
             walk[0, going], walk[1, going] = np.uint32(i), n
             older = np.uint32(newest - n)
-            going += (older > age) & (older < oldest) & (coordinates[j, 0] >= floor[i])
-        walking = going
+            going += np.uint64((older > age) & (older < oldest) & (where >= floor[i]))
+        found, walking = np.int64(filled), np.int64(going)
     state[NEXT], state[COMPARED], state[STOPPED] = begin, compared, walking
     return found
 """

@@ -225,14 +225,14 @@ def _rows_of(run, places, owner, probing_rows, window_low, window_high, is_whole
         return found + len(ranges)
     coordinates = carray(pointer(run[COORDINATES]), run[COUNT], np.int64)
     base, coordinates_count_up = run[FIRST_COORDINATE], run[COORDINATES] == 0
-    kept = 0
+    kept = np.uint64(0)
     for c in range(len(ranges)):
-        i, j = np.int64(owner[np.uint32(ranges[c])]), np.int64(stored[c])
+        i, j = np.int64(np.uint32(owner[np.uint32(ranges[c])])), np.int64(np.uint32(stored[c]))
         probing_out[kept] = probing_rows[i]
         stored_out[kept] = first + j if rows_count_up else rows[j]
         where = base + j if coordinates_count_up else coordinates[j]
-        kept += (where >= window_low[i]) & (where < window_high[i])
-    return found + kept
+        kept += np.uint64((where >= window_low[i]) & (where < window_high[i]))
+    return found + np.int64(kept)
 
 
 @compiled
