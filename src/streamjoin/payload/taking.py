@@ -20,7 +20,7 @@ from .gather import ABSENT, BLOCK, FLAGS, RELEASED, copy_texts, gather_records, 
 from .segments import Segments, address_of
 
 SMALL_BUFFER = 1 << 14
-TASK_ROWS, TASKS = 1 << 14, 16
+TASK_ROWS, TASKS = 1 << 15, 16
 """A task gathers at least so many rows, and there are at most so many tasks."""
 STREAMED_ROWS = 1 << 18
 """The columns of so many rows are written past the cache, which they would only sweep."""
@@ -85,16 +85,18 @@ class Taking:
         """Where the texts of a column end, and their bytes."""
 
     def first_round(self) -> Tasks:
-        """One task for few rows. Otherwise one side comes behind the other, so that its records stay in the cache."""
+        """Each task takes the rows of both sides. Where they are very many, one side comes behind the other, so that its
+        records stay in the cache."""
         if not self._columns or not self.count:
             return []
         pieces, job, last, streamed = self._pieces, self._jobs[0], len(self._sides) - 1, self.count >= STREAMED_ROWS
         if len(self._spans) == 1:
             return [partial(gather_records, pieces, job, 0, last, 0, self.count, streamed)]
         self._jobs = [job.copy() for _ in self._spans]
+        rounds = [(side, side) for side in range(last + 1)] if streamed else [(0, last)]
         return [
-            partial(gather_records, pieces, own, side, side, *span, streamed)
-            for side in range(last + 1)
+            partial(gather_records, pieces, own, *sides, *span, streamed)
+            for sides in rounds
             for own, span in zip(self._jobs, self._spans, strict=True)
         ]
 
