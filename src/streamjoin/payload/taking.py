@@ -85,7 +85,7 @@ class Taking:
         """Where the texts of a column end, and their bytes."""
 
     def first_round(self) -> Tasks:
-        """Each task takes the rows of both sides. Where they are very many, one side comes behind the other, so that its
+        """Each task takes rows of both sides. Where they are very many, one side comes behind the other, so that its
         records stay in the cache."""
         if not self._columns or not self.count:
             return []
