@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamjoin.compile.generic import extremes, is_ascending, survey
+from streamjoin.compile.generic import BLOCK, extremes, is_ascending, survey
 from streamjoin.flow import order
 from streamjoin.predicate import encode
 from streamjoin.store import hashing
@@ -42,6 +42,14 @@ def test_integers(values: Any) -> None:
     none = np.zeros(len(values), np.int64)
     for back, ahead in ((0, 1), (-5, 7), (-(2**63), 2**63 - 1)):
         both(order._reach, values, back, ahead, none, none)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 1])
+def test_one_value_out_of_order_is_seen_in_any_block(place: int) -> None:
+    values = np.arange(2 * BLOCK + 2)
+    values[place] = -1
+    assert is_ascending(values) == (place == 0)
+    both(is_ascending, values)
 
 
 @given(TEXTS)

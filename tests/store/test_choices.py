@@ -12,7 +12,7 @@ import streamjoin as sj
 
 from .. import interpreted
 from ..long import LONG
-from ..predicates import BAND, NO_KEY, TWO_BANDS
+from ..predicates import BAND, KEY, NO_KEY, TWO_BANDS
 from ..streams import fill, stream
 
 
@@ -41,6 +41,38 @@ def test_auto_scans_what_is_small_or_has_no_key() -> None:
     with sj.WindowJoin(schema, schema, on=NO_KEY, window=100) as join:
         fill(join, lambda n, seed: stream(n, 50, seed), 3, 20)
         assert join.metrics()["indexes"]["left"]["why"] == "the predicate has no key to sort by"
+
+
+def test_auto_compares_few_stored_tuples_with_many_probing_ones() -> None:
+    """A window that all tuples of a push share is scanned the other way round: cheaper than looking up keys."""
+    schema = stream(1, 1).schema
+    with sj.WindowJoin(schema, schema, on=KEY, window=50) as join:
+        fill(join, lambda n, seed: stream(n, 50, seed), 8)
+        metrics = join.metrics()
+        assert metrics["index"] == "scan"
+        for side in ("left", "right"):
+            estimates = metrics["indexes"][side]["estimates"]
+            assert estimates["scan"] < estimates["hash"]
+
+
+def test_auto_sees_that_windows_hold_more_than_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when as many tuples are stored: a push may span many windows, and later only one."""
+    monkeypatch.setattr("streamjoin.store.side_window.REVIEW", 1 << 15)
+    monkeypatch.setattr("streamjoin.store.side_window.ENOUGH_SEEN", 1 << 12)
+    schema, now = stream(1, 1, t=[0]).schema, 0
+
+    def ticks(count: int, step: int) -> pa.Table:
+        return stream(count, 1_000_000, now, t=now + step * np.arange(count))
+
+    with sj.WindowJoin(schema, schema, on=BAND, window=sj.TimeWindow(4000), time="t") as join:
+        for step in [400] * 12 + [1] * 24:
+            join.push_left(ticks(4096, step))
+            join.push_right(ticks(4096, step))
+            join.poll()
+            now += 4096 * step
+            if step == 400:
+                assert join.metrics()["indexes"]["left"]["reach"] < 30
+        assert join.metrics()["indexes"]["left"]["reach"] > 1000
 
 
 def compared_per_tuple(

@@ -47,6 +47,7 @@ def test_any_life_of_a_table(
 ) -> None:  # fmt: skip
     """Coordinates grow with the numbers, but for some disorder, which most batches do not have."""
     monkeypatch.setattr(hash_table, "SMALLEST", 8)
+    monkeypatch.setattr(hash_table, "MOVED", 5)
     monkeypatch.setattr(hash_table, "FIRST_NUMBER", first_number)
     rng, stored = random.Random(seed), StoredSide(LOWERED, "right")
     living: list[tuple[HashIndex, dict[int, tuple[int, int, int]]]] = []

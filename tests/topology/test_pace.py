@@ -22,6 +22,10 @@ def test_the_faster_way_is_found() -> None:
     assert run(Pace(), 1000, alone=1.0, shared=2.0) < 20
 
 
+def test_several_threads_are_tried_first() -> None:
+    assert Pace().shares(TUPLES, SECONDS)
+
+
 def test_a_slow_first_step_does_not_decide() -> None:
     pace = Pace()
     run(pace, 1, alone=100.0, shared=100.0)

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import streamjoin as sj
-from streamjoin.store import chain
+from streamjoin.store import Batch, chain
+from streamjoin.store.batch import LARGEST_PART
 from streamjoin.store.subwindow import Subwindow
 
 from ..predicates import BAND
@@ -25,6 +26,19 @@ def test_auto_algorithm_uses_the_workers(workers: int) -> None:
         metrics = join.metrics()
         assert metrics["algorithm"] == ("panjoin" if workers == 2 else "three-step")
         assert metrics["algorithm_why"] == ("2 workers" if workers == 2 else "1 worker")
+
+
+@pytest.mark.parametrize("tuples", [LARGEST_PART, LARGEST_PART + 1, 3 * LARGEST_PART])
+def test_every_worker_gets_a_part_of_a_large_batch(tuples: int) -> None:
+    schema = stream(1, 1).schema
+    numbers = np.arange(tuples)
+    batch = Batch(numbers, numbers, numbers, numbers + 1, [numbers])
+    with sj.WindowJoin(schema, schema, on=BAND, window=100, workers=4) as join:
+        window = join._steps.topology._windows["left"]
+        sizes = [probing.share_of_batch for probing in window.shares(batch, 4, 4)]
+        assert len(sizes) >= 4
+        assert sum(sizes) == tuples
+        assert max(sizes) - min(sizes) <= 4
 
 
 @pytest.mark.parametrize("index", ["bi-sort", "rap-table", "wib-tree"])

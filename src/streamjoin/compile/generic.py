@@ -6,6 +6,7 @@ from ..arrays import INT64_MAX, INT64_MIN, Integers
 from .cache import compiled_with
 
 BLOCK = 1024
+"""Values that are looked at before it is asked whether to go on."""
 
 
 def _extremes(integers: Integers) -> tuple[int, int]:

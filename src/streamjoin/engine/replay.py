@@ -22,7 +22,7 @@ from .options import Algorithm, How, IndexName, Order
 from .window_join import LatenessArgument, WindowArgument, WindowJoin
 
 SLICE = 1 << 15
-"""Rows that are pushed at once: what they and a short window need stays in the second-level cache."""
+"""Rows that are pushed and joined at once: what they and a short window need stays in the second-level cache."""
 ENOUGH = 1 << 20
 """Results that are gathered at once."""
 
@@ -49,7 +49,7 @@ def join(
     tables = as_table(left, "left"), as_table(right, "right")
     with WindowJoin(
         tables[0].schema, tables[1].schema, on=on, window=window, time=time, lateness=lateness, how=how,
-        algorithm=algorithm, index=index, workers=workers, order=order, aliases=aliases,
+        algorithm=algorithm, index=index, workers=workers, order=order, aliases=aliases, max_batch=SLICE,
     ) as running:  # fmt: skip
         return pa.concat_tables(replay(running, *tables))
 
@@ -79,7 +79,7 @@ def join_batches(
         raise ArgumentError("right: it is the same reader as left, and a reader can be read once; open another one")
     running = WindowJoin(
         as_schema(left, "left"), as_schema(right, "right"), on=on, window=window, time=time, lateness=lateness, how=how,
-        algorithm=algorithm, index=index, workers=workers, order=order, aliases=aliases,
+        algorithm=algorithm, index=index, workers=workers, order=order, aliases=aliases, max_batch=SLICE,
     )  # fmt: skip
 
     def results() -> Iterator[pa.RecordBatch]:

@@ -142,12 +142,9 @@ class WindowJoin:
 
     def feed(self, side: Side, batch: Any) -> None:
         """Push a batch for a caller who reads both streams and so cannot keep them together better: any number of rows
-        may wait for the other stream, and the batch is joined at once, before more of the other stream is stored. The
-        messages of errors begin with the side."""
+        may wait for the other stream. The messages of errors begin with the side."""
         with self._lock:
-            steps = self._usable(side, "open")
-            self._push(steps, side, batch, side, clock.perf_counter())
-            self._advance(steps)
+            self._push(self._usable(side, "open"), side, batch, side, clock.perf_counter())
 
     @property
     def is_full(self) -> bool:

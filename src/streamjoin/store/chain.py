@@ -74,10 +74,7 @@ class Chain:
 
     @property
     def count(self) -> int:
-        count = 0
-        for subwindow in self.subwindows:
-            count += subwindow.tuples
-        return count
+        return sum([subwindow.tuples for subwindow in self.subwindows])
 
     @property
     def nbytes(self) -> int:

@@ -62,7 +62,7 @@ class Costs:
     """To test a tuple of a bucket."""
     far: float = 30.0
     """To wait for a bucket that is not in the cache."""
-    hash_step: float = 35_000.0
+    hash_step: float = 45_000.0
     """To begin a step that looks up hashes."""
 
     def of_window(self, tuples: int) -> Costs:

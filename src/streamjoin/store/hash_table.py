@@ -112,7 +112,7 @@ class HashTable:
         for number, source in enumerate(sources):
             columns[number, 0] = address_of(source)
         hashes = hash_keys([batch.slots[number] for number in self._own_keys])
-        self._highest, disorder = _take_in(
+        self._highest, disorder = _store_and_link(
             columns, hashes, batch.coordinate, self._highest, self.end,
             address_of(self._records), self._record.itemsize, self._heads, self._following,
         )  # fmt: skip
@@ -180,7 +180,7 @@ class HashTable:
 
 
 @compiled
-def _take_in(columns, hashes, coordinates, highest, number, ring, size, heads, following):
+def _store_and_link(columns, hashes, coordinates, highest, number, ring, size, heads, following):
     """Store and link tuples, from this number on. Says what `_disordered` says."""
     _store(columns, len(hashes), number, ring, len(following), size)
     _link(hashes, number, heads, following)

@@ -73,8 +73,8 @@ class Index(Protocol):
     # -- probes ----------------------------------------------------------------------------------------------------
 
     def reached(self, low: Integers, high: Integers) -> tuple[int, int]:
-        """How many tuples lie in the windows [low, high), or a few more: added up, and between the first and the last
-        that any of them holds."""
+        """How many tuples lie in the windows [low, high), or a few more: their sum over all windows, and how many there
+        are from the first place that any window reaches to the last."""
 
     def compute_ahead(self, probing: Probing, workers: int, run_all: RunAll) -> None:
         """Compute what all shares of a batch will need, before it is split; several workers may help."""

@@ -20,7 +20,7 @@ from typing import Any
 
 from ..predicate.lower import Lowered
 from . import bi_sort, hash, scan
-from .batch import Batch
+from .batch import LARGEST_PART, Batch
 from .costs import Costs, comparison_cost, costs
 from .index import IndexKind
 from .key_choice import KeyChooser
@@ -192,8 +192,9 @@ class IndexChooser:
             self.switches += 1
 
     def _to_scan(self, reached: Reached, known: Costs, batch: float) -> float:
-        """Few stored tuples that many probing ones reach together are compared the other way round."""
-        is_turned = FEW_STORED * reached.together < batch
+        """Few stored tuples that many probing ones reach together are compared the other way round: their windows are
+        taken to ascend."""
+        is_turned = FEW_STORED * reached.together < min(batch, LARGEST_PART)
         begin = known.turned_probe if is_turned else known.scanned_probe
         return begin + reached.reach * self._comparison + known.scan_step / batch
 

@@ -30,7 +30,7 @@ REACH_SAMPLE = 32
 REVIEW = 1 << 20
 """The choice of a path is reviewed after so many probing tuples at the latest."""
 ENOUGH_SEEN = 1 << 18
-"""Probing tuples since the last review, from which on a new subwindow calls for a comparison of the paths."""
+"""Probing tuples since the last comparison of the paths, from which on a new subwindow calls for another one."""
 LOOK = 1 << 10
 """Probing tuples between two looks at whether a review is due."""
 CHANGED = 2.0
@@ -59,6 +59,8 @@ class SideWindow:
         """Whether the path is ours to choose."""
         self._unseen, self._patience = 0, 1
         """Probing tuples since the last review of the choice, and after how many the next one is due."""
+        self._uncompared = 0
+        """Probing tuples since the paths were compared."""
         self._compared = self._probed = 0
         """Comparisons of searches, and the tuples that probed, since the last look."""
         self._unlooked = 0
@@ -98,6 +100,7 @@ class SideWindow:
         self._chooser.expect(batch)
         if self._is_open and self._chain.subwindows:
             self._unseen += len(batch)
+            self._uncompared += len(batch)
             self._unlooked += len(batch)
             if self._unlooked >= min(self._patience, LOOK):
                 self._unlooked = 0
@@ -115,7 +118,7 @@ class SideWindow:
         """See how far probing tuples reach, and whether the path in use is still the best. This happens seldom, but
         soon after the beginning."""
         self._patience = min(2 * max(self._patience, self._unseen), REVIEW)
-        self._unseen = 0
+        self._unseen = self._uncompared = 0
         some = batch.take(np.arange(0, len(batch), -(-len(batch) // REACH_SAMPLE)))
         later = np.full(len(some), INT64_MAX)
         (reach, together), (from_low, _) = (
@@ -177,7 +180,7 @@ class SideWindow:
         if not len(batch):
             return []
         if workers == 1 or len(batch) > batches.LARGEST_PART:
-            return [Probing(piece) for piece in batch.parts()]
+            return [Probing(piece) for piece in batch.parts(-(-len(batch) // parts))]
         probing = Probing(batch)
         for subwindow in self._chain.subwindows:
             subwindow.compute_ahead(probing, workers, self._run_all)
@@ -250,9 +253,9 @@ class SideWindow:
         return self._chain.first_row
 
     def _open(self, capacity: int, window: int, previous: Index | None, lasting: bool = False) -> Index:
-        if self._is_open and self._unseen >= ENOUGH_SEEN:
+        if self._is_open and self._uncompared >= ENOUGH_SEEN:
             self._chooser.compare_paths(window)
-            self._unseen = 0
+            self._uncompared = 0
         choice = self._chooser.choose(window, lasting)
         self._choice = choice
         if self._is_open and choice.kind is HASH and window <= MOST_MOVED:

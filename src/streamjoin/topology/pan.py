@@ -4,12 +4,13 @@ The paper's five steps, on threads instead of machines:
 1. *collecting*: the engine gathers pushed tuples into batches (`flow.collector`);
 2. *preprocessing*: the manager sorts the batch's ranges and says what has to be done: create, insert, probe, expire;
 3. *sending*: commands go onto one list that all workers, the manager included, take from (`parallel.crew`);
-4. *processing*: a worker probes every subwindow of the other side with a range of the keys (section III-G3), while
-   another one sorts the batch into the newest subwindow of its own side;
+4. *processing*: a worker probes every subwindow of the other side with a range of the keys (section III-G3), or with
+   all of its side's batch if that is little work, while another one sorts the batch into the newest subwindow of its
+   own side, or probes with the other side's;
 5. *feedback*: each part's pairs go back to the manager, in the order of the parts, a bounded number at a time.
 
-Parts have equally many probing tuples, so workers are busy however the keys are skewed. Insertions and probes of one
-chain never overlap.
+Parts of a side have equally many probing tuples, so workers are busy however the keys are skewed. Insertions and probes
+of one chain never overlap.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class PanJoin(SharedWindows):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self._commands: Counter[str] = Counter()
-        self._seconds_per_tuple: dict[Sides, float] = {}
-        """What a probing tuple took in the last step of each kind: one side may find far more than the other."""
+        self._seconds_per_tuple: dict[tuple[Sides, Side], float] = {}
+        """What the probing of a side took in the last step of each kind. One side may find far more than the other."""
         self._pace: dict[Sides, Pace] = {}
 
     def step(self, batches: Mapping[Side, Batch], chores: Chores = ()) -> Iterator[Pairs]:
@@ -59,7 +60,7 @@ class PanJoin(SharedWindows):
             return
         sides = tuple(batches)
         pace = self._pace.setdefault(sides, Pace())
-        shared = pace.shares(probes, probes * self._seconds_per_tuple.get(sides, USUAL_SECONDS))
+        shared = pace.shares(probes, sum(self._expected(sides, side, batch) for side, batch in batches.items()))
         seconds, started = 0.0, time.perf_counter()
         for pairs in (self._step_together if shared else self._step_alone)(batches, chores, probes):
             seconds += time.perf_counter() - started
@@ -82,10 +83,11 @@ class PanJoin(SharedWindows):
                 self._windows[side].expect(batches[other(side)])
                 self._windows[side].prepare()
         with self._crew.sharing(others) as shared:
-            seconds = self._seconds_per_tuple.get(tuple(batches), USUAL_SECONDS)
-            # One worker begins with an insertion, or both sides' tasks are there from the beginning.
-            least = 2 * self._crew.workers - 1 if len(batches) == 1 else -(-self._crew.workers // 2)
-            tasks = [task for side, batch in batches.items() for task in self._tasks(side, batch, seconds, least)]
+            # One side: a worker inserts first, so the probing is cut finer. Two sides: half of the workers serve each.
+            sides, workers = tuple(batches), self._crew.workers
+            least = 2 * workers - 1 if len(sides) == 1 else -(-workers // 2)
+            tasks_of = {side: self._tasks(sides, side, batch, least) for side, batch in batches.items()}
+            tasks = [task for own in tasks_of.values() for task in own]
             self._commands["probe"] += len(tasks)
             now, waiting = tasks[: self._at_once], tasks[self._at_once :]
             found = shared.run([task.run for task in now])
@@ -95,7 +97,8 @@ class PanJoin(SharedWindows):
             waiting = [task for task in now if not task.done] + waiting
             now, waiting = waiting[: self._at_once], waiting[self._at_once :]
             found = self._crew.run([task.run for task in now])
-        self._seconds_per_tuple[tuple(batches)] = sum(task.seconds for task in tasks) / probes
+        for side, own in tasks_of.items():
+            self._seconds_per_tuple[sides, side] = sum(task.seconds for task in own) / len(batches[side])
 
     def _step_alone(self, batches: Mapping[Side, Batch], chores: Chores, probes: int) -> Iterator[Pairs]:
         """The manager does everything: to wake a worker would take longer."""
@@ -103,24 +106,29 @@ class PanJoin(SharedWindows):
         for side in batches:
             self._windows[side].index_early()
         self._commands["probe"] += len(batches)
-        seconds, started = 0.0, time.perf_counter()
         for side, batch in batches.items():
+            seconds, started = 0.0, time.perf_counter()
             for pairs in self.probe(side, batch):
                 seconds += time.perf_counter() - started
                 yield pairs
                 started = time.perf_counter()
-        if probes:
-            self._seconds_per_tuple[tuple(batches)] = (seconds + time.perf_counter() - started) / probes
+            if probes >= ALONE:  # what a step costs to begin with says nothing of a tuple
+                seconds += time.perf_counter() - started
+                self._seconds_per_tuple[tuple(batches), side] = seconds / len(batch)
 
     @property
     def _at_once(self) -> int:
         """How many tasks run before their pairs are handed on: only these can hold pairs."""
         return 8 * self._crew.workers
 
-    def _tasks(self, side: Side, batch: Batch, seconds_per_tuple: float, least: int) -> list[ProbeTask]:
+    def _expected(self, sides: Sides, side: Side, batch: Batch) -> float:
+        """The seconds that the probing of a side is likely to take, of one thread."""
+        return len(batch) * self._seconds_per_tuple.get((sides, side), USUAL_SECONDS)
+
+    def _tasks(self, sides: Sides, side: Side, batch: Batch, least: int) -> list[ProbeTask]:
         window = self._windows[other(side)]
         workers = self._crew.workers
-        parts = min(max(int(seconds_per_tuple * len(batch) / PART_SECONDS), least), 8 * workers)
+        parts = min(max(int(self._expected(sides, side, batch) / PART_SECONDS), least), 8 * workers)
         shares = window.shares(batch, workers if parts > 1 else 1, parts)
         sinks = [self._sink(side) for _ in shares]
         return [
