@@ -25,6 +25,8 @@ PLACES = {
     "BELATED": "streamjoin.store.ordered.BELATED",
     "SMALLEST_SUBWINDOW": "streamjoin.store.chain.SMALLEST",
     "SMALLEST_SCANNED": "streamjoin.store.chain.SMALLEST_SCANNED",
+    "SCANNED_TAIL": "streamjoin.store.ordered.SCANNED_TAIL",
+    "WORTH_TRIMMING": "streamjoin.store.batch.WORTH_TRIMMING",
     "LARGEST_PART": "streamjoin.store.batch.LARGEST_PART",
     "QUOTA": "streamjoin.store.batch.QUOTA",
     "BUFFER": "streamjoin.store.batch.BUFFER",

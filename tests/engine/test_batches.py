@@ -18,9 +18,9 @@ def steps_of(join: sj.WindowJoin) -> list[int]:
     sizes: list[int] = []
     step = join._steps.topology.step
 
-    def noted(batches: Any, chores: Any = ()) -> Any:
+    def noted(batches: Any, *rest: Any) -> Any:
         sizes.append(sum(len(batch) for batch in batches.values()))
-        return step(batches, chores)
+        return step(batches, *rest)
 
     join._steps.topology.step = noted  # type: ignore[method-assign]
     return sizes

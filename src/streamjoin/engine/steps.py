@@ -221,7 +221,9 @@ class Steps:
                 return False
             step = self._queue.popleft()
             self.results.begin(step)
-            self._work = self.topology.step(step.batches, self._chores)
+            # The front counts all that was taken in as seen, so its floors hold for later steps if none is waiting.
+            floors = {} if self._queue else {side: self._front.floor(side) for side in step.batches}
+            self._work = self.topology.step(step.batches, self._chores, floors)
         for pairs in self._work:
             for left, right in zip(*pairs, strict=True):
                 self.results.add(left, right)

@@ -17,6 +17,8 @@ from .pair_memory import PairMemory
 LARGEST_PART = 1 << 15
 """The most tuples that probe together. Once sorted, they pass through a subwindow once, from end to end."""
 BUFFER = 1 << 16
+WORTH_TRIMMING = 256
+"""Tuples of a batch from which on it is asked which of them must be stored."""
 QUOTA = 1 << 20
 """Pairs that a sink keeps before it asks to be emptied."""
 
@@ -73,6 +75,23 @@ def concatenated(batches: list[Batch]) -> Batch:
         np.concatenate([getattr(b, name) for b in batches]) for name in ("row", "coordinate", "low", "high")
     )
     return Batch(row, coordinate, low, high, slots)
+
+
+def lasting(batch: Batch, floor: int | None, probing: Batch | None) -> Batch:
+    """What must be stored of a batch, if no tuple to come meets one below the floor: all from there on, and what the
+    tuples of the other side can reach that probe in the same step. A batch that spans many windows is mostly left out.
+    """
+    where = batch.coordinate
+    if floor is None or len(batch) < WORTH_TRIMMING or extremes(where)[0] >= floor:
+        return batch
+    keep = where >= floor
+    if probing is not None and len(probing):
+        keep |= (where >= extremes(probing.low)[0]) & (where < extremes(probing.high)[1])
+    places = np.flatnonzero(keep)
+    if len(places) == len(batch):
+        return batch
+    is_slice = len(places) and places[-1] - places[0] + 1 == len(places)
+    return batch.slice(int(places[0]), int(places[-1]) + 1) if is_slice else batch.take(places)
 
 
 Decide = Callable[[Rows, Rows], Mask | None]

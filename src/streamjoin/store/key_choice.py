@@ -56,6 +56,8 @@ class KeyChooser:
         self._chosen_knowing = False
         self._unseen = 0
         """Tuples that have been stored since the last choice."""
+        self.probing = 0
+        """Tuples of the last batch that probed."""
         self.changes = 0
         self.cost = 0.0
         """What a probing tuple is likely to cost in the window, in nanoseconds, once a space was chosen."""
@@ -81,6 +83,7 @@ class KeyChooser:
         self._observe("stored", batch, STORED_SAMPLE)
 
     def observe_probing(self, batch: Batch) -> None:
+        self.probing = len(batch)
         self._observe("probing", batch, PROBING_SAMPLE)
 
     def _observe(self, role: str, batch: Batch, wanted: int) -> None:

@@ -34,6 +34,8 @@ from .words import COMPARED, DONE, NEXT, PLACE_BITS, RUN, WordIndex, new_state
 
 TAIL = 1024
 """The longest tail: one block of a scan."""
+SCANNED_TAIL = 1 << 19
+"""The most comparisons of a batch with a tail: to sort a few tuples takes as long."""
 BELATED = 1024
 
 OpenWords = Callable[[Opening, WordIndex | None], WordIndex]
@@ -133,10 +135,16 @@ class OrderedIndex(Subwindow):
                 batch = batch.take(np.flatnonzero(~belated))
         super().insert(batch)
 
+    @property
+    def _longest_tail(self) -> int:
+        """The more tuples probe at a time, the sooner it pays to sort what they would scan."""
+        probing = 0 if self._keys is None else self._keys.probing
+        return TAIL if probing * TAIL <= SCANNED_TAIL else SCANNED_TAIL // probing
+
     def prepare(self) -> None:
         """Index what was inserted, unless it is so little that it can stay in the tail."""
         waiting = self.count - self._indexed
-        if waiting <= (0 if self._sealed else TAIL):
+        if waiting <= (0 if self._sealed else self._longest_tail):
             return
         space, index = self._opened()
         start, self._indexed = self._indexed, self.count

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from ..side import Side, other
 from ..store import Batch, Probing, SideWindow
-from .protocol import Chores, Pairs
+from .protocol import NO_FLOORS, Chores, Floors, Pairs
 from .shared_windows import ProbeTask, SharedWindows
 
 
@@ -21,8 +21,10 @@ class CellJoin(SharedWindows):
 
     name: ClassVar[str] = "celljoin"
 
-    def step(self, batches: Mapping[Side, Batch], chores: Chores = ()) -> Iterator[Pairs]:
-        self._take_in(batches, chores)
+    def step(
+        self, batches: Mapping[Side, Batch], chores: Chores = (), floors: Floors = NO_FLOORS
+    ) -> Iterator[Pairs]:  # fmt: skip
+        self._take_in(batches, chores, floors)
         for side, batch in batches.items():
             window = self._windows[other(side)]
             window.prepare()

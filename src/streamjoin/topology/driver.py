@@ -16,7 +16,7 @@ from ..side import SIDES, Side, other
 from ..store import Batch
 from .node import Block, Kind, LocalWindow, Message, Node, Visited
 from .node_window import Ledger, StoredWindow
-from .protocol import Chores, Pairs, Setting, Unmet
+from .protocol import NO_FLOORS, Chores, Floors, Pairs, Setting, Unmet
 
 WAVE = 128
 """Blocks that are on their way at once."""
@@ -82,7 +82,9 @@ class NodeTopology:
     def comparisons(self) -> int:
         return sum(window.comparisons for window in self._all_windows)
 
-    def step(self, batches: Mapping[Side, Batch], chores: Chores = ()) -> Iterator[Pairs]:
+    def step(
+        self, batches: Mapping[Side, Batch], chores: Chores = (), floors: Floors = NO_FLOORS
+    ) -> Iterator[Pairs]:  # fmt: skip
         for chore in chores:
             chore()
         comparisons = sum(len(batch) * self.occupancy(other(side)) for side, batch in batches.items())

@@ -16,8 +16,8 @@ from ..predicate.lower import Lowered
 from ..predicate.pairs import PairCondition
 from ..side import SIDES, Side, other
 from ..store import Batch
-from ..store.batch import Decide, concatenated
-from .protocol import Chores, Pairs, Unmet
+from ..store.batch import Decide, concatenated, lasting
+from .protocol import NO_FLOORS, Chores, Floors, Pairs, Unmet
 from .shared_windows import SharedWindows
 
 CANDIDATES = 1 << 18
@@ -61,15 +61,17 @@ class Interim:
                     self._successor.insert(side, batch)
         return self._successor
 
-    def step(self, batches: Mapping[Side, Batch], chores: Chores = ()) -> Iterator[Pairs]:
+    def step(
+        self, batches: Mapping[Side, Batch], chores: Chores = (), floors: Floors = NO_FLOORS
+    ) -> Iterator[Pairs]:  # fmt: skip
         successor = self._takes_over()
         if successor is not None:
-            yield from successor.step(batches, chores)
+            yield from successor.step(batches, chores, floors)
             return
         for chore in chores:
             chore()
         for side, batch in batches.items():
-            self._held[side].add(batch)
+            self._held[side].add(lasting(batch, floors.get(side), batches.get(other(side))))
         for side, batch in batches.items():
             yield from self._compare(side, batch)
 

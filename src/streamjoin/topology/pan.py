@@ -22,9 +22,10 @@ from typing import Any, ClassVar
 
 from ..side import SIDES, Side, other
 from ..store import Batch
+from ..store.batch import lasting
 from ..tasks import one_after_another
 from .pace import Pace
-from .protocol import Chores, Pairs, Setting
+from .protocol import NO_FLOORS, Chores, Floors, Pairs, Setting
 from .shared_windows import ProbeTask, SharedWindows
 
 ALONE = 1024
@@ -32,7 +33,7 @@ ALONE = 1024
 PART_SECONDS = 0.001
 """A part should take about as long: shorter ones cost more than they balance."""
 LARGE = 1 << 14
-"""Tuples of a step whose insertion is worth a second thread."""
+"""Tuples to store in a step that are worth a second thread."""
 USUAL_SECONDS = 1e-7
 """What a probing tuple takes until one has been seen."""
 Sides = tuple[Side, ...]
@@ -51,34 +52,37 @@ class PanJoin(SharedWindows):
         """What the probing of a side took in the last step of each kind. One side may find far more than the other."""
         self._pace: dict[Sides, Pace] = {}
 
-    def step(self, batches: Mapping[Side, Batch], chores: Chores = ()) -> Iterator[Pairs]:
+    def step(
+        self, batches: Mapping[Side, Batch], chores: Chores = (), floors: Floors = NO_FLOORS
+    ) -> Iterator[Pairs]:  # fmt: skip
         batches = {side: batch for side, batch in batches.items() if len(batch)}
         probes = sum(map(len, batches.values()))
         self._commands["insert"] += len(batches)
         if probes < ALONE or self._crew.workers == 1:
-            yield from self._step_alone(batches, chores, probes)
+            yield from self._step_alone(batches, chores, floors)
             return
         sides = tuple(batches)
         pace = self._pace.setdefault(sides, Pace())
         shared = pace.shares(probes, sum(self._expected(sides, side, batch) for side, batch in batches.items()))
         seconds, started = 0.0, time.perf_counter()
-        for pairs in (self._step_together if shared else self._step_alone)(batches, chores, probes):
+        for pairs in (self._step_together if shared else self._step_alone)(batches, chores, floors):
             seconds += time.perf_counter() - started
             yield pairs
             started = time.perf_counter()
         pace.note(probes, shared, seconds + time.perf_counter() - started)
 
-    def _step_together(self, batches: Mapping[Side, Batch], chores: Chores, probes: int) -> Iterator[Pairs]:
+    def _step_together(self, batches: Mapping[Side, Batch], chores: Chores, floors: Floors) -> Iterator[Pairs]:
         """The crew shares the work."""
         others = list(chores)
+        stored = {side: lasting(batch, floors.get(side), batches.get(other(side))) for side, batch in batches.items()}
         if len(batches) == 1:
             ((side, batch),) = batches.items()
             self._windows[other(side)].expect(batch)
             self._windows[other(side)].prepare()
-            others.insert(0, lambda: self._insert(side, batch))
+            others.insert(0, lambda: self._insert(side, stored[side]))
         else:
-            inserts = [lambda s=s, b=b: self._insert(s, b) for s, b in batches.items()]
-            (self._crew.run if probes >= LARGE else one_after_another)(inserts)
+            inserts = [lambda s=s, b=b: self._insert(s, b) for s, b in stored.items()]
+            (self._crew.run if sum(map(len, stored.values())) >= LARGE else one_after_another)(inserts)
             for side in SIDES:
                 self._windows[side].expect(batches[other(side)])
                 self._windows[side].prepare()
@@ -100,9 +104,9 @@ class PanJoin(SharedWindows):
         for side, own in tasks_of.items():
             self._seconds_per_tuple[sides, side] = sum(task.seconds for task in own) / len(batches[side])
 
-    def _step_alone(self, batches: Mapping[Side, Batch], chores: Chores, probes: int) -> Iterator[Pairs]:
+    def _step_alone(self, batches: Mapping[Side, Batch], chores: Chores, floors: Floors) -> Iterator[Pairs]:
         """The manager does everything: to wake a worker would take longer."""
-        self._take_in(batches, chores)
+        self._take_in(batches, chores, floors)
         for side in batches:
             self._windows[side].index_early()
         self._commands["probe"] += len(batches)
@@ -112,7 +116,7 @@ class PanJoin(SharedWindows):
                 seconds += time.perf_counter() - started
                 yield pairs
                 started = time.perf_counter()
-            if probes >= ALONE:  # what a step costs to begin with says nothing of a tuple
+            if len(batch) >= ALONE // 2:  # what a step costs to begin with says nothing of a tuple
                 seconds += time.perf_counter() - started
                 self._seconds_per_tuple[tuple(batches), side] = seconds / len(batch)
 

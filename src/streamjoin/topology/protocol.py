@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
 from ..arrays import Rows
@@ -26,6 +27,10 @@ MakeWindow = Callable[[Side, str], SideWindow]
 """Opens a window of one side with an index of this name; an empty name stands for the user's choice."""
 
 Chores = Sequence[Callable[[], None]]
+
+Floors = Mapping[Side, int | None]
+"""Coordinates of each side; None where nothing can be said."""
+NO_FLOORS: Floors = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +65,15 @@ class Topology(Protocol):
     def comparisons(self) -> int:
         """Pairs of tuples that were looked at so far."""
 
-    def step(self, batches: Mapping[Side, Batch], chores: Chores = ()) -> Iterator[Pairs]:
+    def step(
+        self, batches: Mapping[Side, Batch], chores: Chores = (), floors: Floors = NO_FLOORS
+    ) -> Iterator[Pairs]:  # fmt: skip
         """Take new tuples of one or both sides; give all pairs they make, a bounded number at a time.
 
         A tuple meets the other side's tuples whose coordinate lies in its [low, high), those of the same step
         included. The ranges are such that of two tuples at most one finds the other (or see `meets_once`). Nothing else
-        may happen to the topology until the iterator is used up. A worker that has time does the `chores`.
+        may happen to the topology until the iterator is used up. A worker that has time does the `chores`. Tuples below
+        their side's floor, if it has one, are met by no tuple of a later step, so they need not be stored for any.
         """
 
     def finish(self) -> Iterator[Pairs]:

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from ..parallel.crew import Crew
 from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, SideWindow
-from .protocol import Chores, Pairs, Setting, Unmet
+from ..store.batch import lasting
+from .protocol import NO_FLOORS, Chores, Floors, Pairs, Setting, Unmet
 
 
 class ProbeTask:
@@ -48,15 +49,17 @@ class SharedWindows:
         self._decide, self._crew = setting.decide, setting.crew
         self.comparisons = 0
 
-    def step(self, batches: Mapping[Side, Batch], chores: Chores = ()) -> Iterator[Pairs]:
+    def step(
+        self, batches: Mapping[Side, Batch], chores: Chores = (), floors: Floors = NO_FLOORS
+    ) -> Iterator[Pairs]:  # fmt: skip
         raise NotImplementedError
 
-    def _take_in(self, batches: Mapping[Side, Batch], chores: Chores) -> None:
+    def _take_in(self, batches: Mapping[Side, Batch], chores: Chores, floors: Floors) -> None:
         """Insert all batches before any of them probes: each tuple's [low, high) already says whom it may meet."""
         for chore in chores:
             chore()
         for side, batch in batches.items():
-            self._windows[side].insert(batch)
+            self._windows[side].insert(lasting(batch, floors.get(side), batches.get(other(side))))
         for side, batch in batches.items():
             self._windows[other(side)].expect(batch)
 

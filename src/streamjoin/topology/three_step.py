@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from ..side import Side
 from ..store import Batch
-from .protocol import Chores, Pairs
+from .protocol import NO_FLOORS, Chores, Floors, Pairs
 from .shared_windows import SharedWindows
 
 
@@ -22,8 +22,10 @@ class ThreeStep(SharedWindows):
     name: ClassVar[str] = "three-step"
     one_core: ClassVar[bool] = True
 
-    def step(self, batches: Mapping[Side, Batch], chores: Chores = ()) -> Iterator[Pairs]:
-        self._take_in(batches, chores)
+    def step(
+        self, batches: Mapping[Side, Batch], chores: Chores = (), floors: Floors = NO_FLOORS
+    ) -> Iterator[Pairs]:  # fmt: skip
+        self._take_in(batches, chores, floors)
         for side, batch in batches.items():
             yield from self.probe(side, batch)
 
