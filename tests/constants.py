@@ -25,6 +25,7 @@ PLACES = {
     "BELATED": "streamjoin.store.ordered.BELATED",
     "SMALLEST_SUBWINDOW": "streamjoin.store.chain.SMALLEST",
     "SMALLEST_SCANNED": "streamjoin.store.chain.SMALLEST_SCANNED",
+    "SHORTEST_TAIL": "streamjoin.store.ordered.SHORTEST_TAIL",
     "SCANNED_TAIL": "streamjoin.store.ordered.SCANNED_TAIL",
     "WORTH_TRIMMING": "streamjoin.store.batch.WORTH_TRIMMING",
     "LARGEST_PART": "streamjoin.store.batch.LARGEST_PART",

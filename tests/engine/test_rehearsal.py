@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,13 @@ import pyarrow as pa
 import pytest
 
 import streamjoin as sj
+from streamjoin.compile.background import Rehearsals
 from streamjoin.engine import rehearsal
 from streamjoin.engine.rehearsal import made_up, rehearse
 from streamjoin.predicate.lower import lower
+from streamjoin.store import OrderedIndex
 
-from .. import interpreted
+from .. import constants, interpreted
 
 TYPES: list[pa.DataType] = [
     pa.int8(), pa.uint64(), pa.float16(), pa.float64(), pa.bool_(), pa.decimal128(3, 1), pa.decimal128(38, 10),
@@ -49,3 +52,23 @@ def test_a_rehearsal_works_and_is_small(arguments: Any, monkeypatch: pytest.Monk
     schema = pa.schema([("t", pa.int16()), ("k", pa.int32()), ("d", pa.decimal128(12, 2)), ("s", pa.string_view())])
     with sj.WindowJoin(schema, schema, **arguments) as join:
         rehearse(join.options, lower(join.plan), {"left": schema, "right": schema})
+
+
+def test_a_rehearsal_seals_subwindows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though a join would not store most tuples of pushes that span many windows."""
+    interpreted.install(monkeypatch)
+    constants.replace(monkeypatch, SMALLEST_SUBWINDOW=64, TAIL=4, WORTH_TRIMMING=2)
+    monkeypatch.setattr(rehearsal, "ROUNDS", (60, 40, 80, 60, 3, 90))
+    monkeypatch.setattr(rehearsal, "WINDOW", 5)
+    monkeypatch.setattr(rehearsal, "calibrate", lambda: None)
+    sealed: list[int] = []
+    monkeypatch.setattr(OrderedIndex, "seal", lambda self: sealed.append(self.count))
+    schema = pa.schema([("k", pa.int32())])
+    with sj.WindowJoin(schema, schema, on="l.k = r.k", window=10, index="bi-sort") as join:
+        schemas: Any = {"left": schema, "right": schema}
+        is_over = Rehearsals().begin("this", lambda: rehearse(join.options, lower(join.plan), schemas))
+        for _ in range(1000):
+            if is_over():
+                break
+            time.sleep(0.02)
+    assert len(sealed) >= 2

@@ -18,6 +18,7 @@ import pyarrow as pa
 from ..arrays import Integers, Rows
 from ..arrow.tables import contiguous
 from ..arrow.times import Times, read_time
+from ..compile.background import is_rehearsing
 from ..flow.collector import Collector
 from ..flow.front import AsFound, Front, InOrder, Step
 from ..flow.order import PushOrder
@@ -221,8 +222,10 @@ class Steps:
                 return False
             step = self._queue.popleft()
             self.results.begin(step)
-            # The front counts all that was taken in as seen, so its floors hold for later steps if none is waiting.
-            floors = {} if self._queue else {side: self._front.floor(side) for side in step.batches}
+            # The front counts all that was taken in as seen, so its floors hold for later steps if none is waiting. A
+            # rehearsal stores everything, so that it fills subwindows.
+            is_last = not self._queue and not is_rehearsing()
+            floors = {side: self._front.floor(side) for side in step.batches} if is_last else {}
             self._work = self.topology.step(step.batches, self._chores, floors)
         for pairs in self._work:
             for left, right in zip(*pairs, strict=True):

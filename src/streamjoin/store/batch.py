@@ -90,7 +90,8 @@ def lasting(batch: Batch, floor: int | None, probing: Batch | None) -> Batch:
     places = np.flatnonzero(keep)
     if len(places) == len(batch):
         return batch
-    is_slice = len(places) and places[-1] - places[0] + 1 == len(places)
+    # A slice would hold on to the whole batch.
+    is_slice = 2 * len(places) > len(batch) and places[-1] - places[0] + 1 == len(places)
     return batch.slice(int(places[0]), int(places[-1]) + 1) if is_slice else batch.take(places)
 
 

@@ -36,6 +36,8 @@ TAIL = 1024
 """The longest tail: one block of a scan."""
 SCANNED_TAIL = 1 << 19
 """The most comparisons of a batch with a tail: to sort a few tuples takes as long."""
+SHORTEST_TAIL = 64
+"""A key space is chosen from at least so many tuples."""
 BELATED = 1024
 
 OpenWords = Callable[[Opening, WordIndex | None], WordIndex]
@@ -139,7 +141,7 @@ class OrderedIndex(Subwindow):
     def _longest_tail(self) -> int:
         """The more tuples probe at a time, the sooner it pays to sort what they would scan."""
         probing = 0 if self._keys is None else self._keys.probing
-        return TAIL if probing * TAIL <= SCANNED_TAIL else SCANNED_TAIL // probing
+        return TAIL if probing * TAIL <= SCANNED_TAIL else max(SCANNED_TAIL // probing, SHORTEST_TAIL)
 
     def prepare(self) -> None:
         """Index what was inserted, unless it is so little that it can stay in the tail."""
