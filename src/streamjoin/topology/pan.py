@@ -32,6 +32,8 @@ ALONE = 1024
 """A batch of fewer tuples is not worth a second thread."""
 PART_SECONDS = 0.001
 """A part should take about as long: shorter ones cost more than they balance."""
+UNEVEN = 1.5
+"""By what factor the work of one side may be more than that of the other."""
 LARGE = 1 << 14
 """Tuples to store in a step that are worth a second thread."""
 USUAL_SECONDS = 1e-7
@@ -87,10 +89,7 @@ class PanJoin(SharedWindows):
                 self._windows[side].expect(batches[other(side)])
                 self._windows[side].prepare()
         with self._crew.sharing(others) as shared:
-            # One side: a worker inserts first, so the probing is cut finer. Two sides: half of the workers serve each.
-            sides, workers = tuple(batches), self._crew.workers
-            least = 2 * workers - 1 if len(sides) == 1 else -(-workers // 2)
-            tasks_of = {side: self._tasks(sides, side, batch, least) for side, batch in batches.items()}
+            tasks_of = {side: self._tasks(side, batch, parts) for side, batch, parts in self._cut(batches)}
             tasks = [task for own in tasks_of.values() for task in own]
             self._commands["probe"] += len(tasks)
             now, waiting = tasks[: self._at_once], tasks[self._at_once :]
@@ -102,7 +101,7 @@ class PanJoin(SharedWindows):
             now, waiting = waiting[: self._at_once], waiting[self._at_once :]
             found = self._crew.run([task.run for task in now])
         for side, own in tasks_of.items():
-            self._seconds_per_tuple[sides, side] = sum(task.seconds for task in own) / len(batches[side])
+            self._seconds_per_tuple[tuple(batches), side] = sum(task.seconds for task in own) / len(batches[side])
 
     def _step_alone(self, batches: Mapping[Side, Batch], chores: Chores, floors: Floors) -> Iterator[Pairs]:
         """The manager does everything: to wake a worker would take longer."""
@@ -129,10 +128,24 @@ class PanJoin(SharedWindows):
         """The seconds that the probing of a side is likely to take, of one thread."""
         return len(batch) * self._seconds_per_tuple.get((sides, side), USUAL_SECONDS)
 
-    def _tasks(self, sides: Sides, side: Side, batch: Batch, least: int) -> list[ProbeTask]:
+    def _cut(self, batches: Mapping[Side, Batch]) -> list[tuple[Side, Batch, int]]:
+        """Into how many parts to cut the probing of each side.
+
+        One side: a worker inserts first, so the rest is cut finer. Two sides that are about as much work: each keeps
+        half of the workers busy from the beginning to the end, and to cut it finer would only cost.
+        """
+        sides, workers = tuple(batches), self._crew.workers
+        expected = [self._expected(sides, side, batch) for side, batch in batches.items()]
+        half = -(-workers // 2)
+        if len(sides) == 2 and max(expected) < UNEVEN * min(expected):
+            return [(side, batch, half) for side, batch in batches.items()]
+        least = 2 * workers - 1 if len(sides) == 1 else half
+        parts = [min(max(int(seconds / PART_SECONDS), least), 8 * workers) for seconds in expected]
+        return list(zip(sides, batches.values(), parts, strict=True))
+
+    def _tasks(self, side: Side, batch: Batch, parts: int) -> list[ProbeTask]:
         window = self._windows[other(side)]
         workers = self._crew.workers
-        parts = min(max(int(self._expected(sides, side, batch) / PART_SECONDS), least), 8 * workers)
         shares = window.shares(batch, workers if parts > 1 else 1, parts)
         sinks = [self._sink(side) for _ in shares]
         return [
