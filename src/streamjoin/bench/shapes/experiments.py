@@ -46,11 +46,13 @@ def measure_all(
 def measure(
     track: Track, cell: Cell, names: list[str], settings: ShapesSettings, say: Callable[[str], None]
 ) -> CellResults:  # fmt: skip
-    """Laps of all contestants in turns, the defaults first."""
+    """Laps of all contestants in turns, the defaults first, then in the reverse order, and so on: nobody always runs
+    with caches that another one has filled."""
     results = CellResults(cell.name, cell.shape, cell.place, cell.window, cell.batch)
     entries = {name: Entry(name) for name in names}
     for lap in range(settings.laps):
-        for name, entry in entries.items():
+        order = list(entries.items())
+        for name, entry in order if lap % 2 == 0 else reversed(order):
             if _is_done(entry, entries[DEFAULT], lap):
                 continue
             say(f"{cell.name}: {name}, lap {lap + 1} of {settings.laps}")
