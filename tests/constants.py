@@ -28,6 +28,7 @@ PLACES = {
     "SHORTEST_TAIL": "streamjoin.store.ordered.SHORTEST_TAIL",
     "SCANNED_TAIL": "streamjoin.store.ordered.SCANNED_TAIL",
     "WORTH_TRIMMING": "streamjoin.store.batch.WORTH_TRIMMING",
+    "MOST_ROWS": "streamjoin.store.chain.MOST_ROWS",
     "LARGEST_PART": "streamjoin.store.batch.LARGEST_PART",
     "QUOTA": "streamjoin.store.batch.QUOTA",
     "BUFFER": "streamjoin.store.batch.BUFFER",

@@ -144,3 +144,16 @@ def test_subwindows_expire_as_a_whole() -> None:
         metrics = join.metrics()
         assert 10_000 <= metrics["left"]["window"] <= 10_000 * (1 + 2 / chain.PER_WINDOW)
         assert metrics["left"]["payload_rows"] <= 10_000 * (1 + 2 / chain.PER_WINDOW) + 3 * 65536
+
+
+@pytest.mark.parametrize("algorithm", ["panjoin", "celljoin", "three-step"])
+@pytest.mark.parametrize("size", [3_000, 40_000])
+def test_pushes_that_span_many_windows_are_not_kept(algorithm: Any, size: int) -> None:
+    """A few tuples of each push are stored, and none of them may hold on to the columns of all others."""
+    schema, rounds = stream(1, 1).schema, 300_000 // size
+    with sj.WindowJoin(schema, schema, on="l.k = r.k", window=5, algorithm=algorithm, workers=2) as join:
+        for number in range(rounds):
+            join.push_left(stream(size, 100, number))
+            join.push_right(stream(size, 100, number))
+            join.poll()
+        assert all(join.metrics()[side]["payload_rows"] < 2 * size + 80_000 for side in ("left", "right"))

@@ -22,6 +22,14 @@ PER_WINDOW = 3
 """Subwindows per window: fewer are faster to probe, more release expired tuples sooner."""
 
 
+MOST_ROWS = 1 << 15
+"""Rows from the first tuple of a subwindow to the next, from which on it is not filled further if all have expired."""
+
+
+def _is_over(newest: Index, batch: Batch, floor: int | None) -> bool:
+    return floor is not None and newest.highest < floor and int(batch.row[-1]) - newest.first_row > MOST_ROWS
+
+
 MakeIndex = Callable[[int, int, Index | None], Index]
 """Opens a subwindow: its capacity, the tuples of the whole window, the subwindow before it."""
 
@@ -35,12 +43,16 @@ class Chain:
         self.subwindows: list[Index] = []
         self.created = 0
 
-    def insert(self, batch: Batch) -> None:
-        """Fill the newest subwindow, and create further ones, each a fixed share of the window."""
+    def insert(self, batch: Batch, floor: int | None = None) -> None:
+        """Fill the newest subwindow, and create further ones, each a fixed share of the window.
+
+        If no tuple to come meets one below the `floor`, a subwindow that lies below it gets no more tuples once it
+        spans many rows: it would keep their columns.
+        """
         start, count = 0, len(batch)
         while start < count:
             newest = self.subwindows[-1] if self.subwindows else None
-            if newest is None or newest.room <= 0:
+            if newest is None or newest.room <= 0 or _is_over(newest, batch, floor):
                 if newest is not None:
                     newest.seal()
                 newest = self._create(count - start)

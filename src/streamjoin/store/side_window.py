@@ -67,10 +67,11 @@ class SideWindow:
         """Probing tuples since the last look at whether a review is due."""
         self._chain = Chain(self._open, self._scanned)
 
-    def insert(self, batch: Batch) -> None:
+    def insert(self, batch: Batch, floor: int | None = None) -> None:
+        """Take tuples in. No tuple to come meets one below the floor."""
         if not self._scanned:
             self._keys.observe_stored(batch)
-        self._chain.insert(batch)
+        self._chain.insert(batch, floor)
 
     def adopt(self, subwindows: Sequence[Index]) -> None:
         """Take in sealed subwindows of another window, oldest first."""

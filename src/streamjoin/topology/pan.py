@@ -81,9 +81,9 @@ class PanJoin(SharedWindows):
             ((side, batch),) = batches.items()
             self._windows[other(side)].expect(batch)
             self._windows[other(side)].prepare()
-            others.insert(0, lambda: self._insert(side, stored[side]))
+            others.insert(0, lambda: self._insert(side, stored[side], floors.get(side)))
         else:
-            inserts = [lambda s=s, b=b: self._insert(s, b) for s, b in stored.items()]
+            inserts = [lambda s=s, b=b: self._insert(s, b, floors.get(s)) for s, b in stored.items()]
             (self._crew.run if sum(map(len, stored.values())) >= LARGE else one_after_another)(inserts)
             for side in SIDES:
                 self._windows[side].expect(batches[other(side)])
@@ -152,8 +152,8 @@ class PanJoin(SharedWindows):
             ProbeTask(window.probe(share, sink), sink, self._crew) for share, sink in zip(shares, sinks, strict=True)
         ]
 
-    def _insert(self, side: Side, batch: Batch) -> None:
-        self._windows[side].insert(batch)
+    def _insert(self, side: Side, batch: Batch, floor: int | None) -> None:
+        self._windows[side].insert(batch, floor)
         self._windows[side].index_early()
 
     def expire(self, side: Side, floor: int) -> None:

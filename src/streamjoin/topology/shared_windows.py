@@ -59,7 +59,8 @@ class SharedWindows:
         for chore in chores:
             chore()
         for side, batch in batches.items():
-            self._windows[side].insert(lasting(batch, floors.get(side), batches.get(other(side))))
+            stored = lasting(batch, floors.get(side), batches.get(other(side)))
+            self._windows[side].insert(stored, floors.get(side))
         for side, batch in batches.items():
             self._windows[other(side)].expect(batch)
 
