@@ -14,7 +14,7 @@ from streamjoin.compile.background import Rehearsals
 from streamjoin.engine import rehearsal
 from streamjoin.engine.rehearsal import made_up, rehearse
 from streamjoin.predicate.lower import lower
-from streamjoin.store import OrderedIndex
+from streamjoin.store import OrderedIndex, costs
 
 from .. import constants, interpreted
 
@@ -48,10 +48,15 @@ def test_rows_of_any_type_can_be_made_up(nullable: bool) -> None:
 def test_a_rehearsal_works_and_is_small(arguments: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     interpreted.install(monkeypatch)
     monkeypatch.setattr(rehearsal, "ROUNDS", (60, 40, 80, 60, 3, 90))
+    monkeypatch.setattr(rehearsal, "COMPARED", (20, 5))
     monkeypatch.setattr(rehearsal, "calibrate", lambda: None)
+    measured: dict[Any, float] = {}
+    monkeypatch.setattr(costs, "_measured", measured)
     schema = pa.schema([("t", pa.int16()), ("k", pa.int32()), ("d", pa.decimal128(12, 2)), ("s", pa.string_view())])
     with sj.WindowJoin(schema, schema, **arguments) as join:
         rehearse(join.options, lower(join.plan), {"left": schema, "right": schema})
+    assert len(measured) == ("*" in arguments["on"])  # what is computed for each pair is measured
+    assert all(cost > 0 for cost in measured.values())
 
 
 def test_a_rehearsal_seals_subwindows(monkeypatch: pytest.MonkeyPatch) -> None:

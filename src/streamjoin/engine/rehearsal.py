@@ -11,12 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import INT64_MAX
-from ..arrow.times import Times
+from ..arrow.times import TimeColumns, Times
 from ..compile.background import REHEARSALS, is_first, is_rehearsing
 from ..predicate.lower import Lowered
 from ..side import SIDES, Side
-from ..store.costs import calibrate
+from ..store import Batch, PairSink, Probing, SideWindow
+from ..store.costs import calibrate, note_comparison
 from ..store.index_choice import HASH, SCAN, SEARCH
+from ..tasks import one_after_another
 from ..topology.registry import ALGORITHMS
 from ..topology.shared_windows import SharedWindows
 from .intake import Intake
@@ -27,6 +29,9 @@ ROUNDS = (1500, 1100, 2100, 1500, 3, 2500)
 """Rows of each made-up batch. Together they fill subwindows, seal them and merge their runs."""
 WINDOW = 200
 """Ticks or rows: so that few rows meet, whatever the predicate and the user's windows are."""
+COMPARED = 1024, 64
+"""Rows of the left and of the right that are compared to see how long that takes."""
+MEASUREMENTS = 3
 UNSORTED = 3
 """The round whose rows are out of order, some of them late."""
 
@@ -58,7 +63,7 @@ def _key(options: Options, lowered: Lowered, schemas: Schemas) -> Hashable:
 
 
 def rehearse(options: Options, lowered: Lowered, schemas: Schemas) -> None:
-    """Run a short join on each path that it may take, and measure what paths cost on this machine."""
+    """Run a short join on each path that it may take, and measure what paths and comparisons cost on this machine."""
     calibrate()
     paths = [options.index]
     if options.index == "auto":
@@ -70,6 +75,26 @@ def rehearse(options: Options, lowered: Lowered, schemas: Schemas) -> None:
             _run(steps, Intake(lowered, schemas, options.time), options, schemas)
         finally:
             steps.close()
+    if lowered.lines:
+        note_comparison(lowered, _measured_comparison(lowered, schemas, options.time))
+
+
+def _measured_comparison(lowered: Lowered, schemas: Schemas, time_columns: TimeColumns | None) -> float:
+    """Nanoseconds that a scan takes to compare two tuples: the shortest of several times."""
+    intake, batches = Intake(lowered, schemas, time_columns), dict[Side, Batch]()
+    for number, (side, count) in enumerate(zip(SIDES, COMPARED, strict=True)):
+        rows = np.arange(count)
+        slots = intake.slots(side, made_up(schemas[side], count, np.random.default_rng(number), False), "")
+        batches[side] = Batch(rows, rows, np.zeros_like(rows), np.full_like(rows, COMPARED[0]), slots.columns)
+    window = SideWindow(lowered, "left", SCAN.name, one_after_another)
+    window.insert(batches["left"])
+    seconds = []
+    for _ in range(MEASUREMENTS):
+        began = time.perf_counter()
+        for _ in window.probe(Probing(batches["right"]), PairSink()):
+            pass
+        seconds.append(time.perf_counter() - began)
+    return min(seconds) * 1e9 / (COMPARED[0] * COMPARED[1])
 
 
 def _run(steps: Steps, intake: Intake, options: Options, schemas: Schemas) -> None:

@@ -3,6 +3,9 @@
 The figures below are those of one machine. Two measurements say how another one differs: how fast it compares whole
 vectors, and how fast it sorts and searches (`measure`). They are made once, in the rehearsal of the first join, and are
 kept in the cache directory. `$STREAMJOIN_COSTS` overrides single figures, such as "compare=0.02,candidate=20".
+
+What a condition costs that computes something for each pair depends on the condition: products of wide decimals take a
+hundred times as long as a band. So it is measured in the rehearsal of each such join (`note_comparison`).
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -26,6 +29,7 @@ from ..compile.cache import cache_directory, compiled
 from ..errors import ArgumentError
 from ..predicate.lower import Lowered
 from ..predicate.pair_emitter import Near
+from ..side import SIDES
 from .run_probe import NO_REST, probe_run
 from .runs import Run, padded
 from .sorting import sort_words
@@ -92,8 +96,24 @@ def costs() -> Costs:
     return _overridden(_scaled(_kept()), os.environ.get("STREAMJOIN_COSTS", ""))
 
 
+_measured: dict[Hashable, float] = {}
+"""What comparisons that compute something for each pair have taken, in nanoseconds."""
+
+
+def note_comparison(lowered: Lowered, nanoseconds: float) -> None:
+    """A scan with this condition took so long for each pair."""
+    _measured[_condition(lowered)] = nanoseconds
+
+
+def _condition(lowered: Lowered) -> Hashable:
+    return lowered.lines, lowered.condition, tuple(slot.dtype for side in SIDES for slot in lowered.slots[side])
+
+
 def comparison_cost(lowered: Lowered) -> float:
-    """What it costs a scan to compare two tuples."""
+    """What it costs a scan to compare two tuples: as it was measured, or else by what the condition consists of."""
+    measured = _measured.get(_condition(lowered))
+    if measured is not None:
+        return measured
     tests = sum(2.0 if isinstance(test, Near) else test.bits / 32 for test in lowered.tests)
     return costs().compare * max(tests + 2 * len(lowered.lines), 1.0)
 

@@ -35,7 +35,7 @@ from .words import COMPARED, DONE, NEXT, PLACE_BITS, RUN, WordIndex, new_state
 TAIL = 1024
 """The longest tail: one block of a scan."""
 SCANNED_TAIL = 1 << 19
-"""The most comparisons of a batch with a tail: to sort a few tuples takes as long."""
+"""The most comparisons of a batch with a tail: to sort a few tuples takes as long. Dear ones are fewer."""
 SHORTEST_TAIL = 64
 """A key space is chosen from at least so many tuples."""
 BELATED = 1024
@@ -141,7 +141,8 @@ class OrderedIndex(Subwindow):
     def _longest_tail(self) -> int:
         """The more tuples probe at a time, the sooner it pays to sort what they would scan."""
         probing = 0 if self._keys is None else self._keys.probing
-        return TAIL if probing * TAIL <= SCANNED_TAIL else max(SCANNED_TAIL // probing, SHORTEST_TAIL)
+        most = int(SCANNED_TAIL / self.stored.dearness)
+        return TAIL if probing * TAIL <= most else max(most // probing, SHORTEST_TAIL)
 
     def prepare(self) -> None:
         """Index what was inserted, unless it is so little that it can stay in the tail."""

@@ -15,6 +15,7 @@ from ..predicate.lower import Lowered
 from ..side import Side, other
 from ..tasks import RunAll
 from .batch import Batch, PairSink, Probing
+from .costs import comparison_cost, costs
 from .integer_column import IntegerColumn
 from .key_choice import KeyChooser
 from .keyspace import KeySpace
@@ -22,6 +23,8 @@ from .reach import Reach, meeting
 from .scan_kernel import PADDING, scan_source
 from .words import COMPARED, DONE, NEXT, WordIndex, new_state
 
+FEW_TESTS = 4
+"""Tests of a condition that costs little."""
 GROUP = 32
 """Probing tuples that scan the same stored tuples together, where each reaches few of them."""
 LONG_REACH = 1 << 13
@@ -47,6 +50,8 @@ class StoredSide:
     dtypes: dict[int, str] = field(init=False)
     record: np.dtype[Any] = field(init=False)
     """The slots of one tuple side by side, wide ones first."""
+    dearness: float = field(init=False)
+    """How many times as much a comparison costs as one of a few tests, or 1 if it costs no more."""
     _kernels: dict[Template, Kernel] = field(init=False, default_factory=dict)
     _turned: Kernel | None = field(init=False, default=None)
     _shared: dict[Any, Any] = field(init=False, default_factory=dict)
@@ -54,6 +59,7 @@ class StoredSide:
     def __post_init__(self) -> None:
         slots = self.lowered.slots[self.side]
         self.dtypes = {number: slots[number].dtype for number in self.lowered.kept[self.side]}
+        self.dearness = max(comparison_cost(self.lowered) / (FEW_TESTS * costs().compare), 1.0)
         by_width = sorted(self.dtypes.items(), key=lambda slot: -np.dtype(slot[1]).itemsize)
         self.record = np.dtype([(str(number), dtype) for number, dtype in by_width], align=True)
 
