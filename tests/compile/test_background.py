@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from streamjoin.compile.generic import BLOCK, extremes, is_ascending, survey
 from streamjoin.flow import order
-from streamjoin.predicate import encode
+from streamjoin.predicate import encode, texts
 from streamjoin.store import hashing
 
 INTEGERS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=12).map(lambda values: np.array(values, np.int64))
@@ -53,11 +53,26 @@ def test_one_value_out_of_order_is_seen_in_any_block(place: int) -> None:
 
 
 @given(TEXTS)
-def test_texts(texts: list[bytes]) -> None:
-    starts = np.cumsum([0, *map(len, texts)])
-    content = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+def test_texts(values: list[bytes]) -> None:
+    starts = np.cumsum([0, *map(len, values)])
+    content = np.frombuffer(b"".join(values) or b"\0", np.uint8)
     for function in (encode._hash_words, encode._prefix_words):
-        both(function, starts, content, np.zeros(len(texts), np.int64))
+        both(function, starts, content, np.zeros(len(values), np.int64))
+
+
+POSITIONS = st.one_of(st.integers(-6, 6), st.sampled_from([-(2**31), 2**31 - 1]))
+
+
+@given(st.lists(st.tuples(st.text(max_size=5), POSITIONS, POSITIONS), max_size=6))
+def test_parts_of_texts(rows: list[tuple[str, int, int]]) -> None:
+    encoded = [text.encode() for text, _, _ in rows]
+    starts = np.cumsum([0, *map(len, encoded)])
+    content = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
+    begins, lengths = (np.array([row[place] for row in rows], np.int64) for place in (1, 2))
+    first, ends = np.zeros(len(rows), np.int64), np.zeros(len(rows) + 1, np.int64)
+    both(texts._find_parts, starts, content, begins, lengths, first, ends)
+    texts._find_parts._plain(starts, content, begins, lengths, first, ends)
+    both(texts._copy_parts, content, first, ends, np.zeros(int(ends[-1]), np.uint8))
 
 
 @pytest.mark.parametrize("width", [32, 64])

@@ -59,6 +59,16 @@ def test_a_rehearsal_works_and_is_small(arguments: Any, monkeypatch: pytest.Monk
     assert all(cost > 0 for cost in measured.values())
 
 
+def test_each_function_of_texts_is_rehearsed() -> None:
+    """Joins that differ only in what is asked of candidate pairs call different functions."""
+    schema, keys = pa.schema([("s", pa.string())]), {}
+    for on in ("l.s || r.s = 'a'", "l.s || r.s = 'b'", "contains(l.s, r.s)", "upper(l.s || r.s) = 'a'"):
+        with sj.WindowJoin(schema, schema, on=on, window=10) as join:
+            keys[on] = rehearsal._key(join.options, lower(join.plan), {"left": schema, "right": schema})
+    assert keys["l.s || r.s = 'a'"] == keys["l.s || r.s = 'b'"]  # a constant changes no function
+    assert len(set(keys.values())) == 3
+
+
 def test_a_rehearsal_seals_subwindows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though a join would not store most tuples of pushes that span many windows."""
     interpreted.install(monkeypatch)

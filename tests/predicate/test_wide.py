@@ -278,6 +278,8 @@ TEXTS = pa.table(
 TEXT_FORMS = (
     "l.s || r.s", "upper(l.s || r.s)", "lower(concat(r.s, l.s, 'É'))", "trim(l.s || r.s)", "length(l.s || r.s)",
     "substring(l.s || r.s, 2, 3)", "substring(l.s || r.s, 0, 2)", "substring(l.s || r.s, -4)", "l.s || r.s LIKE '%b_'",
+    "substring(l.s, r.i)", "substring(l.s || r.s, r.i, l.i)", "substring(l.s, r.i - l.i, 3)",
+    "substring('grün', l.i, r.i)", "substring(r.s, -3, l.i)",
     "substring(l.s || r.s, -4, 2)", "substring(l.s || r.s, 3, -1)", "substring(l.s || r.s, -30, 31)",
     r"l.s || r.s LIKE 'a\%\_%'", "l.s || r.s LIKE 'a%b'", "startswith(l.s, r.s)", "endswith(l.s, r.s)",
     "contains(l.s, r.s)", "contains(l.s || 'a', lower(r.s))", "startswith(l.s || r.s, 'a')", "l.s || r.s < r.s || l.s",

@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..arrays import INT64_MAX
 from ..arrow.times import TimeColumns, Times
 from ..compile.background import REHEARSALS, is_first, is_rehearsing
+from ..predicate.expr import walk
 from ..predicate.lower import Lowered
 from ..side import SIDES, Side
 from ..store import Batch, PairSink, Probing, SideWindow
@@ -56,9 +57,11 @@ def _key(options: Options, lowered: Lowered, schemas: Schemas) -> Hashable:
     types = tuple(str(field.type) for side in SIDES for field in schemas[side])
     slots = tuple(slot.dtype for side in SIDES for slot in lowered.slots[side])
     keys = lowered.hash_slots, str(lowered.range_keys.left), str(lowered.range_keys.right)
+    rechecked = [node for expr in (*lowered.recheck, *lowered.recheck_long_text) for node in walk(expr)]
+    functions = tuple((type(node).__name__, getattr(node, "op", ""), str(node.type)) for node in rechecked)
     return (
         options.algorithm, options.index, options.workers > 1, options.needs_order, options.time is None, options.how,
-        options.order, types, slots, lowered.lines, lowered.condition, keys,
+        options.order, types, slots, lowered.lines, lowered.condition, functions, keys,
     )  # fmt: skip
 
 

@@ -13,11 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrays import Array, Mask
 from ..arrow.tables import decoded
 from ..compile.cache import compiled_with
 
 TEXT = pa.large_string()
 NO_LENGTH = 2**31
+Numbers = tuple[Array, "Mask | None"]
+"""Whole numbers, and which of them are not NULL (None: all)."""
 
 
 def plain_text(column: pa.Array) -> pa.Array:
@@ -50,6 +53,25 @@ def substring(text: pa.Array, start: int, length: int = NO_LENGTH) -> pa.Array:
     if length == NO_LENGTH:
         return pc.utf8_slice_codeunits(text, start)
     return mapped(lambda each: each[max(len(each) + start, 0) : max(len(each) + start + length, 0)], text)
+
+
+def substring_of_each(text: pa.Array, start: Numbers, length: Numbers | None = None) -> pa.Array:
+    """The same with a position and a length for each text."""
+    count = len(text)
+    lengths, valid = (np.full(count, NO_LENGTH), None) if length is None else length
+    first, ends = np.empty(count, np.int64), np.zeros(count + 1, np.int64)
+    starts, content = _bytes(text)
+    if count:
+        _find_parts(starts, content, start[0].astype(np.int64), lengths.astype(np.int64), first, ends)
+    out = np.empty(max(int(ends[-1]), 1), np.uint8)
+    _copy_parts(content, first, ends, out)
+    valid = _both(_both(start[1], valid), np.asarray(text.is_valid()) if text.null_count else None)
+    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(TEXT, count, [bits, pa.py_buffer(ends), pa.py_buffer(out)])
+
+
+def _both(a: Mask | None, b: Mask | None) -> Mask | None:
+    return b if a is None else a if b is None else a & b
 
 
 def length(text: pa.Array) -> pa.Array:
@@ -97,6 +119,61 @@ def _search_row_by_row(
     for i in range(len(result)):
         text, part = texts[starts[i] : starts[i + 1]], parts[part_starts[i] : part_starts[i + 1]]
         result[i] = (text.startswith(part), text.endswith(part), part in text)[kind]
+
+
+def _find_parts_row_by_row(
+    starts: np.ndarray, content: np.ndarray, begins: np.ndarray, lengths: np.ndarray, first: np.ndarray,
+    ends: np.ndarray,
+) -> None:  # fmt: skip
+    everything = content.tobytes()
+    for i in range(len(first)):
+        text = everything[starts[i] : starts[i + 1]].decode()
+        begin = begins[i] - 1 if begins[i] > 0 else len(text) + begins[i] if begins[i] < 0 else 0
+        stop = max(begin + lengths[i], 0)
+        begin = max(begin, 0)
+        first[i] = starts[i] + len(text[:begin].encode())
+        ends[i + 1] = ends[i] + len(text[begin:stop].encode())
+
+
+@compiled_with(_find_parts_row_by_row)
+def _find_parts(starts, content, begins, lengths, first, ends):  # type: ignore[no-untyped-def]
+    """Where the wanted part of each text begins, and where the parts end, one behind the other. A byte begins a
+    character unless its two highest bits are 10."""
+    for i in range(len(first)):
+        begin, from_byte, to_byte = begins[i], starts[i], starts[i + 1]
+        if begin > 0:
+            begin -= 1
+        elif begin < 0:
+            for place in range(from_byte, to_byte):
+                begin += (content[place] & 0xC0) != 0x80
+        stop, begin = max(begin + lengths[i], 0), max(begin, 0)
+        # The characters before the part, and then those of it.
+        place, passed = from_byte, -1
+        while place < to_byte:
+            passed += (content[place] & 0xC0) != 0x80
+            if passed >= begin:
+                break
+            place += 1
+        first[i] = place
+        while place < to_byte and passed < stop:
+            place += 1
+            if place < to_byte:
+                passed += (content[place] & 0xC0) != 0x80
+        ends[i + 1] = ends[i] + place - first[i]
+
+
+def _copy_parts_in_numpy(content: np.ndarray, first: np.ndarray, ends: np.ndarray, out: np.ndarray) -> None:
+    for i in range(len(first)):
+        size = ends[i + 1] - ends[i]
+        out[ends[i] : ends[i + 1]] = content[first[i] : first[i] + size]
+
+
+@compiled_with(_copy_parts_in_numpy)
+def _copy_parts(content, first, ends, out):  # type: ignore[no-untyped-def]
+    """The parts, one behind the other."""
+    for i in range(len(first)):
+        for k in range(ends[i + 1] - ends[i]):
+            out[ends[i] + k] = content[first[i] + k]
 
 
 @compiled_with(_search_row_by_row)

@@ -180,6 +180,11 @@ class _FrameEmitter(Emitter):
                 bounds = [number.value for number in numbers if isinstance(number, Constant)]
                 if None not in bounds:
                     return lambda frame: texts.substring(whole(frame), *bounds)
+            case Call("substring", (arg, *numbers)) if any(not isinstance(n, Constant) for n in numbers):
+                whole, program = self.text(arg), Program(numbers)
+                self.slow += program.slow
+                self.per_row |= program.per_row
+                return lambda frame: texts.substring_of_each(whole(frame), *program.run(frame))
             case Call("case", args):
                 conditions = [Program([condition]) for condition in args[:-1:2]]
                 choices = [self.text(choice) for choice in (*args[1::2], args[-1])]
