@@ -312,3 +312,56 @@ def test_texts_of_both_streams_agree_with_rows(form: str) -> None:
             assert program.slow == ()
             ((values, valid),) = program.run(frame)
             assert [v if valid is None or valid[i] else None for i, v in enumerate(values.tolist())] == expected
+
+
+NUMBERS = [
+    "1",
+    "-",
+    "12",
+    "0",
+    "-7",
+    None,
+    "",
+    " 3 ",
+    "1.5",
+    "e3",
+    "NaN",
+    "inf",
+    "2020-01-",
+    "05",
+    "true",
+    "9" * 9,
+    "٣",
+]
+PLAIN_NUMBERS = ["1", "12", "0", None, "907"]
+READ_AS = (
+    "int",
+    "bigint",
+    "smallint",
+    "double",
+    "float",
+    "decimal(10,2)",
+    "decimal(30,2)",
+    "date",
+    "timestamp",
+    "boolean",
+)
+
+
+@pytest.mark.parametrize("kind", READ_AS)
+@pytest.mark.parametrize(
+    "texts", [NUMBERS, PLAIN_NUMBERS, ["-1", "-12"], [None, None]], ids=["all", "plain", "-", "none"]
+)
+def test_texts_of_both_streams_are_read_like_those_of_rows(kind: str, texts: list[str | None]) -> None:
+    """Plain numbers are read by Arrow, others once for each different text."""
+    table = pa.table({"s": pa.array(texts, pa.string())})
+    schema = {"s": from_arrow(pa.string())}
+    for form in (f"CAST(l.s || r.s AS {kind})", f"CAST(concat(l.s, '.5', r.s) AS {kind})"):
+        expr = Binder(schema, schema, ("l", "r")).bind(parse(form))
+        rows, size = table_rows(table, ["s"]), len(texts)
+        expected = [row_function(expr)(l, r) for l in rows for r in rows]
+        left, right = np.repeat(np.arange(size), size), np.tile(np.arange(size), size)
+        columns: dict[Any, pa.Array] = {(side, "s"): table["s"].chunk(0) for side in SIDES}
+        ((values, valid),) = Program([expr]).run(Frame(size**2, columns, {"left": left, "right": right}))
+        found = [v if valid is None or valid[i] else None for i, v in enumerate(values.tolist())]
+        assert list(map(repr, found)) == list(map(repr, expected))

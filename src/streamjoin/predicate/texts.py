@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from ..arrays import Array, Mask
 from ..arrow.tables import decoded
 from ..compile.cache import compiled_with
+from .types import Type
 
 TEXT = pa.large_string()
 NO_LENGTH = 2**31
@@ -88,6 +89,24 @@ def mapped(function: Callable[[str], Any], text: pa.Array) -> pa.Array:
     coded = text.dictionary_encode()
     results = pa.array([None if each is None else function(each) for each in coded.dictionary.to_pylist()], TEXT)
     return results.take(coded.indices)
+
+
+def read(text: pa.Array, type_: Type, dtype: str, convert: Callable[[str], Any]) -> tuple[Array, Mask]:
+    """Texts as values of another type, and which of them can be read. Plain numbers are read by Arrow, others by
+    `convert`, once for each different text."""
+    pattern = r"^-?[0-9]{1,9}$" if type_.kind in ("int", "bigint") else _DECIMALS if type_.kind == "double" else None
+    if pattern is not None and pc.all(pc.match_substring_regex(text, pattern)).as_py():
+        numbers = text.cast(pa.int64() if type_.is_integer else pa.float64())
+        return np.asarray(numbers.fill_null(0)).astype(dtype), np.asarray(text.is_valid())
+    coded = text.dictionary_encode()
+    values = [convert(each) for each in coded.dictionary.to_pylist()]
+    known = np.array([0, *(0 if value is None else value for value in values)], dtype)
+    valid = np.array([False, *(value is not None for value in values)])
+    places = np.asarray(coded.indices.fill_null(-1)) + 1
+    return known[places], valid[places]
+
+
+_DECIMALS = r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$"
 
 
 def _is_ascii(text: pa.Array) -> bool:

@@ -19,6 +19,7 @@ from ..arrays import Array, Mask
 from ..arrow.tables import valid_rows
 from ..side import Side
 from . import ops_vector, texts
+from .casts import cast
 from .dialect import is_wide
 from .emit import DTYPES, Emitter, NotEmittable, Value, both_valid, dtype_of, limit_of
 from .evaluate import like_pattern
@@ -66,6 +67,9 @@ class _FrameEmitter(Emitter):
         except NotEmittable:
             dtype = column_dtype(expr.type)
         function = self._row_by_row(expr)
+        if isinstance(expr, Cast) and expr.arg.type == STRING:
+            self._known[expr] = self._input(expr.type, self._read_texts(expr, dtype))
+            return self._known[expr]
 
         def fetch(frame: Frame) -> tuple[Array, Mask]:
             values = function(frame)
@@ -74,6 +78,11 @@ class _FrameEmitter(Emitter):
 
         self._known[expr] = self._input(expr.type, fetch)
         return self._known[expr]
+
+    def _read_texts(self, expr: Cast, dtype: str) -> Callable[[Frame], tuple[Array, Mask]]:
+        """Texts that are read as numbers or moments."""
+        text = self.text(expr.arg)
+        return lambda frame: texts.read(text(frame), expr.type, dtype, lambda each: cast(each, STRING, expr.type))
 
     def _row_by_row(self, expr: Expr) -> Callable[[Frame], list[Any]]:
         if self._over_pairs:
