@@ -94,7 +94,7 @@ class Explanation:
             lines += [_line("", "compiled code only narrows these down; candidates are checked again, many at a time")]
         if self.row_by_row:
             lines += _listing("row by row", self.row_by_row)
-            lines += [_line("", "slow: about a microsecond for each candidate that the other conditions leave")]
+            lines += [_line("", "slow: up to some 20 microseconds for each candidate that the other conditions leave")]
         if self.recheck_long_text:
             lines += _listing("long text", self.recheck_long_text)
             lines += [_line("", "compared by hash; checked again where both texts have over 7 bytes")]
