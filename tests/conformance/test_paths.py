@@ -1,4 +1,5 @@
-"""The ways that a join may change in mid-stream: from NumPy to machine code, and from scan to search and back."""
+"""The ways that a join may change in mid-stream: from NumPy to machine code, from scan to search and back, and between
+two ways to scan."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from streamjoin.store import side_window
+from streamjoin.store.costs import Costs
 from streamjoin.store.index_choice import HASH, SCAN, SEARCH, IndexChooser
 from streamjoin.topology.registry import ALGORITHMS
 from streamjoin.topology.shared_windows import SharedWindows
@@ -70,6 +72,8 @@ def test_the_path_changes_in_mid_stream(rows: list[Row], monkeypatch: pytest.Mon
         monkeypatch.setattr(side_window, "MOST_MOVED", dice.choice((0, 5, 1 << 19)))
 
     monkeypatch.setattr(IndexChooser, "compare_paths", toss)
+    free = Costs(grid_step=0, grid_stored=0, grid_far=0, grid_probe=0, grid_candidate=0)
+    monkeypatch.setattr("streamjoin.store.subwindow.costs", lambda: dice.choice((Costs(), free, free)))
     for name in ("REVIEW", "LOOK"):
         monkeypatch.setattr(side_window, name, 3)
     for seed, row in enumerate(rows):

@@ -20,7 +20,7 @@ def test_auto_follows_the_data() -> None:
     """Many candidates: scan. Few: BI-Sort. It switches when a new subwindow is opened, and says why."""
     schema = stream(1, 1).schema
     with sj.WindowJoin(schema, schema, on=BAND, window=20_000) as join:
-        fill(join, lambda n, seed: stream(n, 1_000_000, seed), 12)
+        fill(join, lambda n, seed: stream(n, 1_000_000, seed), 50, 1000)
         chosen = join.metrics()["indexes"]["left"]
         assert chosen["index"] == "bi-sort"
         assert "candidates" in chosen["why"]
@@ -37,7 +37,7 @@ def test_auto_scans_what_is_small_or_has_no_key() -> None:
     with sj.WindowJoin(schema, schema, on=BAND, window=100) as join:
         fill(join, lambda n, seed: stream(n, 50, seed), 40, 20)
         assert join.metrics()["index"] == "scan"
-        assert set(join.metrics()["indexes"]["right"]["estimates"]) == {"scan", "bi-sort"}
+        assert set(join.metrics()["indexes"]["right"]["estimates"]) >= {"scan", "bi-sort"}
     with sj.WindowJoin(schema, schema, on=NO_KEY, window=100) as join:
         fill(join, lambda n, seed: stream(n, 50, seed), 3, 20)
         assert join.metrics()["indexes"]["left"]["why"] == "the predicate has no key to sort by"

@@ -26,8 +26,8 @@ class Backwards(Subwindow):
 
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
         batch, half = probing.mine(probing.batch), self.count // 2
-        yield from self.scan(batch, sink, half, self.count)
-        yield from self.scan(batch, sink, 0, half)
+        yield from self.scan(probing, batch, sink, half, self.count)
+        yield from self.scan(probing, batch, sink, 0, half)
 
 
 def open_backwards(opening: Opening) -> Index:

@@ -48,6 +48,16 @@ class Costs:
     """The same where few stored tuples are compared with all probing ones."""
     scan_step: float = 30_000.0
     """To begin a step that scans."""
+    grid_step: float = 10_000.0
+    """To begin a grid of the tuples that a batch reaches."""
+    grid_stored: float = 6.0
+    """To put a tuple that is reached into a grid that lies in the cache."""
+    grid_far: float = 34.0
+    """The same if it does not: how much more it takes."""
+    grid_probe: float = 10.0
+    """To find the candidates of a probing tuple there."""
+    grid_candidate: float = 3.0
+    """To test one of them."""
     insert: float = 40.0
     """To sort a tuple into an index, and to move it when runs are merged."""
     range_: float = 60.0
@@ -69,6 +79,10 @@ class Costs:
     hash_step: float = 45_000.0
     """To begin a step that looks up hashes."""
 
+    def to_group(self, tuples: int) -> float:
+        """To put so many tuples into a grid."""
+        return tuples * (self.grid_stored + self.grid_far * tuples / (tuples + HALF_CACHED))
+
     def of_window(self, tuples: int) -> Costs:
         """The figures for a window of so many tuples: in a small one, all that is looked at lies in the cache."""
         far = tuples / (tuples + HALF_CACHED)
@@ -77,7 +91,10 @@ class Costs:
 
 
 VECTORS = ("compare", "irregular")
-SEARCHES = ("insert", "range_", "passed", "candidate", "hashed", "chained", "far")
+SEARCHES = (
+    "grid_stored", "grid_far", "grid_probe", "grid_candidate", "insert", "range_", "passed", "candidate", "hashed",
+    "chained", "far",
+)  # fmt: skip
 """The figures that follow each of the two measurements."""
 REFERENCE = {"vectors": 0.030, "searches": 37.0}
 """What `measure` finds on the machine that the figures come from, in nanoseconds."""

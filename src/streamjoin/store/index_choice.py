@@ -2,7 +2,8 @@
 
 Three paths are compared by what they are likely to cost (`store.costs`): to scan the tuples that a probing tuple can
 reach, to search an ordered index for those that its key asks for, or to look up an equal key in a hash table. A scan
-pays for the *reach*, the stored tuples inside the probing tuple's window. A search pays for the candidates of its key
+pays for the *reach*, the stored tuples inside the probing tuple's window, or, if that is less, for a grid of what the
+batch reaches (`store.grid`). A search pays for the candidates of its key
 among all stored tuples, of which a batch that spans many windows stores far more than any of its tuples can reach; a
 hash table pays for those from the beginning of the window on.
 A hash table costs least to begin with, so it serves small batches; a large one lies far away in memory.
@@ -18,10 +19,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..compile.background import is_rehearsing
 from ..predicate.lower import Lowered
+from ..side import SIDES
 from . import bi_sort, hash, scan
 from .batch import LARGEST_PART, Batch
 from .costs import Costs, comparison_cost, costs
+from .grid import GridKey, grid_key
 from .index import IndexKind
 from .key_choice import KeyChooser
 from .registry import INDEXES
@@ -36,6 +40,8 @@ GROWTH = 4
 also be scanned, so it is opened where nothing is known."""
 SCAN, SEARCH, HASH = scan.KIND, bi_sort.KIND, hash.KIND
 """What "auto" chooses from; a hash table only where the predicate has an equality."""
+GRID = "grid"
+"""What the estimate of a scan with grids is called."""
 
 
 def usual_index(has_order: bool) -> str:
@@ -47,6 +53,11 @@ def paths(lowered: Lowered) -> dict[str, str]:
     """What "auto" chooses from, and what each path is likely to cost, as texts for people."""
     known, comparison = costs(), comparison_cost(lowered)
     found = {SCAN.name: f"about {comparison:.2g} ns for each tuple that a probing tuple can reach"}
+    if any(grid_key(lowered, side) for side in SIDES):
+        found[SCAN.name] += (
+            f"; in large batches about {known.grid_probe:.0f} ns, and {known.grid_stored:.0f} ns for each tuple that "
+            "the batch can reach: these are grouped by key"
+        )
     if lowered.has_order:
         once = known.insert + known.range_
         reach = max(once + known.candidate - known.scanned_probe, 0) / comparison
@@ -91,12 +102,12 @@ class Reached:
 class IndexChooser:
     """Watches one side's batches, keys and reach, and chooses at each border between subwindows.
 
-    `index` is the name of the index that the user asked for, or "auto".
+    `index` is the name of the index that the user asked for, or "auto". A scan may use grids by the `grid_key`.
     """
 
-    def __init__(self, index: str, keys: KeyChooser) -> None:
+    def __init__(self, index: str, keys: KeyChooser, grid_key: GridKey | None = None) -> None:
         self._asked = None if index == "auto" else INDEXES[index]
-        self._keys = keys
+        self._keys, self._grid_key = keys, grid_key
         self._comparison = comparison_cost(keys.lowered)
         self._batch = 0.0
         self._reached: Reached | None = None
@@ -172,22 +183,26 @@ class IndexChooser:
         if reached is None or not self._keys.is_informed:
             return
         known, batch = costs().of_window(window), max(self._batch, 1.0)
-        found = {
-            SCAN: self._to_scan(reached, known, batch),
-            SEARCH: known.insert + known.range_ + known.search_step / batch,
-        }
+        to_scan, grid = self._to_scan(reached, known, batch), dict[str, float]()
+        found = {SCAN: to_scan, SEARCH: known.insert + known.range_ + known.search_step / batch}
         if self._keys.lowered.hash_slots:
             found[HASH] = known.hashed + known.far + known.hash_step / batch
         if PATIENCE * found[SCAN] > min(cost for kind, cost in found.items() if kind is not SCAN):
             # Only where a scan does not win against a search without any candidates, it is worth to look at keys.
             self._keys.choose(window)
+            if self._grid_key is not None:
+                grid[GRID] = self._with_grid(reached, batch)
+                found[SCAN] = min(to_scan, grid[GRID])
             found[SEARCH] += self._keys.cost - known.range_
             if HASH in found:
                 self._equal_candidates = reached.on_chains * self._keys.equal_candidates(window)
                 found[HASH] += known.chained * self._equal_candidates
-        self.estimates = {kind.name: cost for kind, cost in found.items()}
+        self.estimates = {SCAN.name: to_scan, **grid, **{kind.name: found[kind] for kind in found if kind is not SCAN}}
         best = min(found, key=found.__getitem__)
-        if best is not self._chosen and found[self._chosen] > PATIENCE * found[best]:
+        if is_rehearsing():  # all paths in turn, so that all of them are compiled
+            self._chosen = list(found)[self.switches % len(found)]
+            self.switches += 1
+        elif best is not self._chosen and found[self._chosen] > PATIENCE * found[best]:
             self._chosen = best
             self.switches += 1
 
@@ -197,6 +212,14 @@ class IndexChooser:
         is_turned = FEW_STORED * reached.together < min(batch, LARGEST_PART)
         begin = known.turned_probe if is_turned else known.scanned_probe
         return begin + reached.reach * self._comparison + known.scan_step / batch
+
+    def _with_grid(self, reached: Reached, batch: float) -> float:
+        """The same where the tuples that a batch reaches are put into a grid."""
+        assert self._grid_key is not None
+        known = costs()
+        candidates = self._keys.grid_candidates(self._grid_key, reached.together)
+        once = (known.scan_step + known.grid_step) / batch + known.to_group(reached.together) / min(batch, LARGEST_PART)
+        return once + known.grid_probe + candidates * (known.grid_candidate + self._comparison)
 
     def _why_only(self) -> str:
         if self._asked is None:

@@ -21,6 +21,7 @@ from ..predicate.render import render
 from ..side import Side, other
 from .batch import Batch, concatenated
 from .costs import costs
+from .grid import GridKey
 from .key_arithmetic import Reduction, lowered_by
 from .keyspace import HASH_BITS, KEY_BITS, REST_BITS, KeySpace
 from .ranges import Ranges
@@ -297,6 +298,14 @@ class KeyChooser:
         self._sample()
         _, candidates = self._cost(KeySpace(hashed=self._equalities, why="equality"), window)
         return 0.0 if candidates is None else candidates
+
+    def grid_candidates(self, key: GridKey, tuples: int) -> float:
+        """How many candidates a probing tuple is likely to find in a grid of so many tuples."""
+        if key.range_ is None:
+            return self.equal_candidates(tuples)
+        self._sample()
+        _, candidates = self._cost(self._space(suffix=key.range_, why=""), tuples)
+        return 1.0 if candidates is None else candidates
 
     @staticmethod
     def _share_within(space: KeySpace, words: Words, ranges: Ranges, hits: Array) -> float:

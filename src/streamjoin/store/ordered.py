@@ -220,18 +220,18 @@ class OrderedIndex(Subwindow):
             return
         batch = probing.batch
         if self._space is None or self._words is None:
-            yield from self.scan(probing.mine(batch), sink, 0, self.count)
+            yield from self.scan(probing, probing.mine(batch), sink, 0, self.count)
             return
         ranges = self._ranges(probing)
         regular = batch if ranges.regular is None else ranges.regular
         if self._indexed < self.count:
-            yield from self.scan(probing.mine(regular), sink, self._indexed, self.count)
+            yield from self.scan(probing, probing.mine(regular), sink, self._indexed, self.count)
         for apart in self._irregular:
-            yield from apart.scan(probing.mine(regular), sink, 0, apart.count)
+            yield from apart.scan(probing, probing.mine(regular), sink, 0, apart.count)
         if not self._in_runs:
             yield from self._probe_words(probing, ranges, sink)
             if ranges.irregular is not None:
-                yield from self.scan(probing.mine(ranges.irregular), sink, 0, self.count)
+                yield from self.scan(probing, probing.mine(ranges.irregular), sink, 0, self.count)
 
     @property
     def group(self) -> Hashable | None:
@@ -247,7 +247,7 @@ class OrderedIndex(Subwindow):
         reached = [subwindow for subwindow in group if subwindow._is_reached(probing)]
         if ranges.irregular is not None:
             for subwindow in reached:
-                yield from subwindow.scan(probing.mine(ranges.irregular), sink, 0, subwindow.count)
+                yield from subwindow.scan(probing, probing.mine(ranges.irregular), sink, 0, subwindow.count)
         if not reached or mine.start == mine.stop:
             return
         batch = probing.batch

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..tasks import RunAll
 from .batch import PairSink, Probing
 from .index import Index, IndexKind, Opening
 from .scan_kernel import BLOCK
@@ -24,7 +25,10 @@ class ScanIndex(Subwindow):
         """Compare with all tuples, or with the blocks of one part."""
         mine = probing.part(-(-self.count // BLOCK))
         start, stop = mine.start * BLOCK, min(mine.stop * BLOCK, self.count)
-        return self.scan(probing.mine(probing.batch), sink, start, stop)
+        return self.scan(probing, probing.mine(probing.batch), sink, start, stop)
+
+    def compute_ahead(self, probing: Probing, workers: int, run_all: RunAll) -> None:
+        self._grid(probing, 0, self.count)
 
 
 def _open(opening: Opening) -> Index:

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from ..arrays import Array, Integers, Rows
+from ..compile.background import is_rehearsing
 from ..compile.cache import Kernel, LazyKernel
 from ..compile.generic import is_ascending
 from ..predicate.lower import Lowered
@@ -16,6 +17,7 @@ from ..side import Side, other
 from ..tasks import RunAll
 from .batch import Batch, PairSink, Probing
 from .costs import comparison_cost, costs
+from .grid import Candidates, Grid, GridKey, grid_source
 from .integer_column import IntegerColumn
 from .key_choice import KeyChooser
 from .keyspace import KeySpace
@@ -47,9 +49,15 @@ class StoredSide:
 
     lowered: Lowered
     side: Side
+    grid_key: GridKey | None = None
+    """What a scan may group tuples by; None: it compares with all of them."""
     dtypes: dict[int, str] = field(init=False)
     record: np.dtype[Any] = field(init=False)
     """The slots of one tuple side by side, wide ones first."""
+    comparison: float = field(init=False)
+    """Nanoseconds that a scan takes to compare two tuples."""
+    least_for_grid: int = field(init=False)
+    """Fewer comparisons are not worth a grid."""
     dearness: float = field(init=False)
     """How many times as much a comparison costs as one of a few tests, or 1 if it costs no more."""
     _kernels: dict[Template, Kernel] = field(init=False, default_factory=dict)
@@ -59,7 +67,9 @@ class StoredSide:
     def __post_init__(self) -> None:
         slots = self.lowered.slots[self.side]
         self.dtypes = {number: slots[number].dtype for number in self.lowered.kept[self.side]}
-        self.dearness = max(comparison_cost(self.lowered) / (FEW_TESTS * costs().compare), 1.0)
+        self.comparison = comparison_cost(self.lowered)
+        self.least_for_grid = int(costs().grid_step / self.comparison)
+        self.dearness = max(self.comparison / (FEW_TESTS * costs().compare), 1.0)
         by_width = sorted(self.dtypes.items(), key=lambda slot: -np.dtype(slot[1]).itemsize)
         self.record = np.dtype([(str(number), dtype) for number, dtype in by_width], align=True)
 
@@ -218,30 +228,87 @@ class Subwindow:
         _, _, begin, end, reached = self.reach.slice(self.coordinate, 0, self.count, low, high)
         return reached, end - begin
 
-    def scan(self, batch: Batch, sink: PairSink, start: int, stop: int) -> Iterator[int]:
-        """Compare probing tuples with the tuples at places [start, stop) that they may meet."""
+    def scan(self, probing: Probing, batch: Batch, sink: PairSink, start: int, stop: int) -> Iterator[int]:
+        """Compare some of the probing tuples with the tuples at places [start, stop) that they may meet."""
         if stop <= start or not len(batch):
             return iter(())
-        first, last, begin, end, reached = self.reach.slice(self.coordinate, start, stop, batch.low, batch.high)
+        first, last, begin, end, reached = self._reached(probing, batch, start, stop)
         if begin >= end:
             return iter(())
+        is_turned = FEW_STORED * (end - begin) < len(batch)
+        grid = self._grid(probing, start, stop)
+        if grid is not None:
+            candidates = grid.candidates(batch)
+            to_test = candidates.count * (costs().grid_candidate + self.stored.comparison)
+            if is_rehearsing() or to_test < self._to_scan(len(batch), reached, is_turned):
+                return self._probe_grid(grid, candidates, batch, sink)
         slots, coordinate = self.stored.tested(self.slots), self.coordinate.slice(begin, end)
         slots = [slot[begin : end + PADDING] for slot in slots]
         if self._records is not None:
             slots = [np.ascontiguousarray(slot) for slot in slots]
-        probing = self.stored.tested_of_probes(batch)
-        if FEW_STORED * (end - begin) < len(batch) and is_ascending(batch.low) and is_ascending(batch.high):
+        own = self.stored.tested_of_probes(batch)
+        if is_turned and is_ascending(batch.low) and is_ascending(batch.high):
             stored = [slot[: end - begin] for slot in slots]
             first, last = meeting(batch.low, batch.high, coordinate)
-            columns = (*probing, np.arange(len(batch)), *stored, first, last, first, last)
+            columns = (*own, np.arange(len(batch)), *stored, first, last, first, last)
             kernel, turned, count, limit = self.stored.turned_kernel(), True, end - begin, len(batch)
         else:
-            columns = (*slots, coordinate, *probing, first, last, batch.low, batch.high)
+            columns = (*slots, coordinate, *own, first, last, batch.low, batch.high)
             kernel, turned, count = self.stored.kernel(scan_source, "scan"), False, len(batch)
             limit = len(slots[0]) if slots else end + PADDING - begin
         group = GROUP if reached < LONG_REACH * count else count
         most = AT_ONCE_COMPUTED if self.stored.lowered.lines else AT_ONCE
         return self.run(kernel, (*columns, group, most, limit), sink, batch.row, begin, turned)
+
+    def _reached(
+        self, probing: Probing, batch: Batch, start: int, stop: int
+    ) -> tuple[Integers, Integers, int, int, int]:  # fmt: skip
+        """What `Reach.slice` says of some of the probing tuples."""
+        if batch is not probing.batch:
+            return self.reach.slice(self.coordinate, start, stop, batch.low, batch.high)
+        found: tuple[Integers, Integers, int, int, int] = probing.once(
+            (self, start, stop), lambda: self.reach.slice(self.coordinate, start, stop, batch.low, batch.high)
+        )
+        return found
+
+    def _to_scan(self, probes: int, reached: int, is_turned: bool) -> float:
+        """Nanoseconds to compare probing tuples with all that they reach."""
+        known = costs()
+        return probes * (known.turned_probe if is_turned else known.scanned_probe) + reached * self.stored.comparison
+
+    def _grid(self, probing: Probing, start: int, stop: int) -> Grid | None:
+        """The tuples at places [start, stop) that the batch reaches as a grid, if that may take less time than to
+        compare each probing tuple with all that it reaches."""
+        if self.stored.grid_key is None or len(probing.batch) * (stop - start) < self.stored.least_for_grid:
+            return None
+        found: Grid | None = probing.once((self, start, stop, "grid"), lambda: self._made_grid(probing, start, stop))
+        return found
+
+    def _made_grid(self, probing: Probing, start: int, stop: int) -> Grid | None:
+        known, probes = costs(), len(probing.batch)
+        _, _, begin, end, reached = self._reached(probing, probing.batch, start, stop)
+        to_scan = self._to_scan(probes, reached, FEW_STORED * (end - begin) < probes)
+        to_begin = known.grid_step + known.to_group(end - begin) + probes * known.grid_probe
+        if to_scan < to_begin and not is_rehearsing():
+            return None
+        assert self.stored.grid_key is not None
+        return Grid(self.stored.grid_key, self.slots, begin, end)
+
+    def _probe_grid(self, grid: Grid, candidates: Candidates, batch: Batch, sink: PairSink) -> Iterator[int]:
+        """Compare probing tuples with their candidates."""
+        slots = [slot[grid.begin : grid.end] for slot in self.stored.tested(self.slots)]
+        if self._records is not None:
+            slots = [np.ascontiguousarray(slot) for slot in slots]
+        kernel, state = self.stored.kernel(grid_source, "grid"), new_state()
+        arguments = (
+            *slots, self.coordinate.slice(grid.begin, grid.end), *self.stored.tested_of_probes(batch),
+            grid.order, candidates.first, candidates.last, batch.low, batch.high, batch.row,
+            grid.begin, *self.row.parts, candidates.pairs,
+        )  # fmt: skip
+        while state[NEXT] != DONE:
+            compared = int(state[COMPARED])
+            sink.add_rows(kernel(*arguments, sink.row_buffers, state))
+            yield int(state[COMPARED]) - compared
 
     def run(
         self,
