@@ -33,6 +33,7 @@ PLACES = {
     "QUOTA": "streamjoin.store.batch.QUOTA",
     "BUFFER": "streamjoin.store.batch.BUFFER",
     "SPARE_BUFFERS": "streamjoin.store.batch.PairSink._spare",
+    "FEW_PROBES": "streamjoin.store.subwindow.FEW_PROBES",
     "BI_SORT_PIECE": "streamjoin.store.bi_sort.PIECE",
     "ALONE": "streamjoin.topology.pan.ALONE",
     "MANY_SECONDS": "streamjoin.topology.pace.MANY_SECONDS",

@@ -143,27 +143,22 @@ def batch(on: str, side: Any, k: np.ndarray, coordinate: np.ndarray, low: Any, h
 
 
 class CountingSink(PairSink):
-    """A sink with outputs of a given size and a guard behind each."""
+    """A sink with outputs of a given size, one behind the other, and a guard behind both."""
 
     def __init__(self, capacity: int, decide: Any = lambda left, right: None) -> None:
         super().__init__(decide)
         self.capacity, self.drained = capacity, 0
-        self.guarded = np.full((2, capacity + 64), UNTOUCHED, np.int32)
-        self._kept = self.guarded[:, :capacity], PairMemory(capacity)
+        self.guarded = np.full(2 * capacity + 64, UNTOUCHED, np.int32)
+        self._kept = self.guarded[: 2 * capacity].reshape(2, capacity), PairMemory(capacity)
 
-    def drain(self, count: int, *rows: Any) -> None:
+    def add_rows(self, count: int, turned: bool = False) -> None:
         assert count <= self.capacity
         self.drained += 1
-        super().drain(count, *rows)
-
-    def add_rows(self, count: int) -> None:
-        assert count <= self.capacity
-        self.drained += 1
-        super().add_rows(count)
+        super().add_rows(count, turned)
 
     def rows(self) -> tuple[Any, Any]:
         """The rows of all pairs, and the guards untouched."""
-        assert (self.guarded[:, self.capacity :] == UNTOUCHED).all()
+        assert (self.guarded[2 * self.capacity :] == UNTOUCHED).all()
         self._kept = None  # not to be used by others
         probing, stored = self.take()
         none = np.empty(0, np.int64)

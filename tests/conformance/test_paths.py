@@ -72,6 +72,7 @@ def test_the_path_changes_in_mid_stream(rows: list[Row], monkeypatch: pytest.Mon
         monkeypatch.setattr(side_window, "MOST_MOVED", dice.choice((0, 5, 1 << 19)))
 
     monkeypatch.setattr(IndexChooser, "compare_paths", toss)
+    constants.replace(monkeypatch, FEW_PROBES=0)
     free = Costs(grid_step=0, grid_stored=0, grid_far=0, grid_probe=0, grid_candidate=0)
     monkeypatch.setattr("streamjoin.store.subwindow.costs", lambda: dice.choice((Costs(), free, free)))
     for name in ("REVIEW", "LOOK"):

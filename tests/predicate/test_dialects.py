@@ -350,13 +350,13 @@ def scanned_pairs(lowered: Lowered, stored: Side) -> Pairs:
         slots[side] = [values.columns[number][rows[side]] for number in lowered.tested[side]]
     probing = other(stored)
     zero, one = np.zeros(HARD.num_rows, np.int64), np.ones(HARD.num_rows, np.int64)
-    places = np.empty((2, 1 << 14), np.int32)
+    places, out = np.empty((2, 1 << 14), np.int32), np.empty((2, 1 << 14), np.int64)
     first, last = zero[: len(rows[probing])], np.full(len(rows[probing]), len(rows[stored]))
     count = LazyKernel(scan_source(lowered, stored), "scan")(
         *slots[stored], zero, *slots[probing], first, last, zero[: len(first)], one[: len(first)], 8, 1 << 40,
-        len(rows[stored]), places[0], places[1], new_state(),
+        len(rows[stored]), rows[probing], 0, 0, rows[stored], places, out, new_state(),
     )  # fmt: skip
-    found = {probing: rows[probing][places[0, :count]], stored: rows[stored][places[1, :count]]}
+    found = {probing: out[0, :count], stored: out[1, :count]}
     pairs = [(int(l), int(r)) for l, r in zip(found["left"], found["right"], strict=True)]
     assert len(pairs) == len(set(pairs))
     return rechecked(lowered, set(pairs))

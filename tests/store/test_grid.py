@@ -18,7 +18,7 @@ from streamjoin.store.costs import Costs
 from streamjoin.store.grid import Grid, grid_key
 from streamjoin.tasks import one_after_another
 
-from .. import interpreted
+from .. import constants, interpreted
 
 SCHEMA = pa.schema([("k", pa.int64()), ("n", pa.int32()), ("s", pa.string()), ("f", pa.float64())])
 FREE = Costs(grid_step=0, grid_stored=0, grid_far=0, grid_probe=0, grid_candidate=0)
@@ -93,6 +93,7 @@ def test_every_match_is_a_candidate_once(keys: list[int], asked: list[tuple[int,
 def test_pairs_are_those_of_a_scan(on: str, spread: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many candidates there are: outputs fill up, and the kernel goes on where it stopped."""
     interpreted.install(monkeypatch)
+    constants.replace(monkeypatch, FEW_PROBES=0)
     monkeypatch.setattr("streamjoin.store.grid.CHUNK", 16)
     condition, rng = lowered(on), np.random.default_rng(spread)
     sides: dict[str, Batch] = {}

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from streamjoin.arrays import Rows
 from streamjoin.store.batch import PairSink
-from streamjoin.store.integer_column import IntegerColumn
 from streamjoin.store.pair_memory import PairMemory, whole_block
 
 from .. import constants
@@ -48,21 +47,14 @@ def test_a_block_is_used_again_when_its_last_array_is_gone() -> None:
 @pytest.mark.parametrize("left_probes", [True, False])
 def test_a_sink_gives_back_what_kernels_wrote(left_probes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     constants.replace(monkeypatch, BUFFER=64, SPARE_BUFFERS=[])
-    rows, column = np.arange(1000, 1064), IntegerColumn(64)
-    column.append(np.arange(64) ** 2)
     expected = []
     sinks = [PairSink(left_probes=left_probes) for _ in range(2)]
     for number in range(60):
-        sink, count = sinks[number % 2], (number * 7) % 65
-        probe, stored = sink.buffers
-        probe[:count], stored[:count] = np.arange(count), np.arange(count)[::-1]
-        sink.drain(count, rows, 0, column)
-        both = sink.row_buffers
-        found = min(2 * count, 128)
-        both[:, :found] = [np.arange(found), np.arange(found) + number]
-        sink.add_rows(found)
-        expected += [(1000 + k, (count - 1 - k) ** 2) for k in range(count)]
-        expected += [(k, k + number) for k in range(found)]
+        sink, count, turned = sinks[number % 2], (number * 14) % 129, number % 3 == 0
+        probing, stored = np.arange(count), np.arange(count) + number
+        sink.row_buffers[:, :count] = [stored, probing] if turned else [probing, stored]
+        sink.add_rows(count, turned)
+        expected += zip(probing.tolist(), stored.tolist(), strict=True)
     assert sum(sink.count for sink in sinks) == len(expected)
     taken = [sink.take() for sink in sinks]
     left, right = ([row for pairs in taken for piece in pairs[k] for row in piece.tolist()] for k in (0, 1))

@@ -37,9 +37,11 @@ def test_no_tuple_of_the_window_is_missed(
     start = data.draw(st.integers(0, count))
     stop = data.draw(st.integers(start, count))
     low, high = (np.array(bounds, np.int64) for bounds in zip(*windows, strict=True))
-    first, last = reach.places(column, start, stop, low, high)
+    first, last, base, behind, total = reach.slice(column, start, stop, low, high)
+    assert total == sum(last - first)
+    assert (min(first), max(last)) == (0, behind - base)
     values = [value for batch in batches for value in batch]
-    for window, begin, end in zip(windows, first, last, strict=True):
+    for window, begin, end in zip(windows, first + base, last + base, strict=True):
         inside = [k for k in range(start, stop) if window[0] <= values[k] < window[1]]
         assert start <= begin <= end <= stop
         assert all(begin <= k < end for k in inside)
@@ -50,9 +52,11 @@ def test_no_tuple_of_the_window_is_missed(
 def test_tuples_that_count_up_need_no_array() -> None:
     column, reach, count = filled([list(range(5, 25)), list(range(25, 45))], explicit=False)
     assert column.array is None
-    first, last = reach.places(column, 3, count, np.array([INT64_MIN, 10, 44, 50]), np.array([9, 12, INT64_MAX, 60]))
-    assert first.tolist() == [3, 5, 39, 40]
-    assert last.tolist() == [4, 7, 40, 40]
+    low, high = np.array([INT64_MIN, 10, 44, 50]), np.array([9, 12, INT64_MAX, 60])
+    first, last, base, behind, total = reach.slice(column, 3, count, low, high)
+    assert (base, behind, total) == (3, 40, 4)
+    assert (first + base).tolist() == [3, 5, 39, 40]
+    assert (last + base).tolist() == [4, 7, 40, 40]
     assert reach.nbytes == 0
 
 

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import INT64_MAX, INT64_MIN, Array, Mask, Places, Rows
+from ..arrays import INT64_MAX, INT64_MIN, Array, Mask, Rows
 from ..compile.generic import extremes
-from .integer_column import IntegerColumn, paired
 from .pair_memory import PairMemory
 
 LARGEST_PART = 1 << 15
@@ -192,14 +191,8 @@ class PairSink:
         return self._kept
 
     @property
-    def buffers(self) -> tuple[Places, Places]:
-        """Where kernels write places of probing and of stored tuples."""
-        both = self._memory()[0]
-        return both[0], both[1]
-
-    @property
     def both_buffers(self) -> Array:
-        """The same as one array."""
+        """Where kernels write places of probing and of stored tuples."""
         return self._memory()[0]
 
     @property
@@ -211,19 +204,11 @@ class PairSink:
     def is_full(self) -> bool:
         return self.count >= QUOTA
 
-    def drain(self, count: int, probing_rows: Rows, start: int, stored_rows: IntegerColumn) -> None:
-        """Turn the first `count` buffered places into row numbers. Places of stored tuples count from `start`."""
+    def add_rows(self, count: int, turned: bool = False) -> None:
+        """Take in the first `count` pairs of the row buffers. `turned`: rows of stored tuples come first there."""
         if count:
-            probe_places, stored_places = self.buffers
-            rows = self._memory()[1].room(count)
-            paired(probe_places, probing_rows, stored_places, start, *stored_rows.parts, rows)
-            self.add(rows[0], rows[1])
-
-    def add_rows(self, count: int) -> None:
-        """Take in the first `count` pairs of the row buffers."""
-        if count:
-            rows = self._memory()[1].kept(count)
-            self.add(rows[0], rows[1])
+            first, second = self._memory()[1].kept(count)
+            self.add(*((second, first) if turned else (first, second)))
 
     def add(self, probing: Rows, stored: Rows) -> None:
         """Take in candidate pairs of row numbers, and decide those that kernels could not decide."""

@@ -98,14 +98,12 @@ class Grid:
 
 
 class Candidates:
-    """Tuple i of a batch has those at order[first[i] : last[i]] of a grid. They are written out as `pairs`, some at a
-    time."""
+    """Tuple i of a batch has those at order[first[i] : last[i]] of a grid."""
 
     def __init__(self, tuples: int) -> None:
         self._memory = _Memory.taken()
         self.first, self.last = self._memory.two(tuples, tuples)
         self.first, self.last = self.first[:tuples], self.last[:tuples]
-        self.pairs = self._memory.pairs
         self.count = 0
 
     def __del__(self) -> None:
@@ -119,7 +117,6 @@ class _Memory:
 
     def __init__(self) -> None:
         self._arrays: list[Places] = [np.empty(0, np.int32), np.empty(0, np.int32)]
-        self.pairs: Array = np.empty((2, CHUNK + FEW), np.int32)
 
     @classmethod
     def taken(cls) -> _Memory:
@@ -249,7 +246,7 @@ def grid({text.parameters("coordinates", "order")}, first, last, low, high, prob
     most = compared + MOST_TUPLES
     counts_up = len(rows) == 0
 {text.views(4, "")}    while begin < len(first) and compared <= most:
-        limit = min(CHUNK, room - np.int64(found))
+        limit = min(CHUNK, room - np.int64(found), pairs.shape[1] - FEW)
         if limit < FEW:
             break
         count, begin, done = expand(order, first, last, begin, done, limit, pairs)

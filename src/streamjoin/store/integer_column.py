@@ -78,18 +78,18 @@ def taken(first, array, places):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def paired(probe_places, probing_rows, stored_places, start, first, rows, out):  # type: ignore[no-untyped-def]
-    """Write the row numbers at pairs of places: probing_rows[place], and rows[start + place], or first + start + place
+def paired(places, count, probing_rows, base, first, rows, out):  # type: ignore[no-untyped-def]
+    """Write the row numbers at pairs of places: probing_rows[place], and rows[base + place], or first + base + place
     where that array is empty."""
-    count, counts_up = out.shape[1], len(rows) == 0
+    probing, stored = out[0], out[1]
     for i in range(count):
-        out[0, i] = probing_rows[np.uint32(probe_places[i])]
-    if counts_up:
+        probing[i] = probing_rows[np.uint32(places[0, i])]
+    if len(rows) == 0:
         for i in range(count):
-            out[1, i] = first + start + stored_places[i]
+            stored[i] = first + base + places[1, i]
     else:
         for i in range(count):
-            out[1, i] = rows[start + np.uint32(stored_places[i])]
+            stored[i] = rows[base + np.uint32(places[1, i])]
 
 
 @compiled

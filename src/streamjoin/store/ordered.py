@@ -305,7 +305,7 @@ class OrderedIndex(Subwindow):
         state = new_state()
         while state[NEXT] != DONE:
             compared = int(state[COMPARED])
-            out_probe, out_stored = sink.buffers
+            out_probe, out_stored = sink.both_buffers
             found = self._words.probe(low, high, out_probe, out_stored, state)
             owner = owner_of_range
             if not self._space.decides:

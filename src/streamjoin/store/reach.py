@@ -40,25 +40,16 @@ class Reach:
             start = 0
         _extend(array, start, stop, *self._bounds)
 
-    def places(
-        self, column: IntegerColumn, start: int, stop: int, low: Integers, high: Integers
-    ) -> tuple[Integers, Integers]:
-        """For each probing tuple: from where to where in [start, stop) the tuples lie that it may meet."""
-        first, last = np.empty(len(low), np.int64), np.empty(len(low), np.int64)
-        if column.array is None:
-            _count_up(column.first, start, stop, low, high, first, last)
-        else:
-            upper, lower = (column.array, column.array) if self._bounds is None else self._bounds
-            _find(upper, lower, start, stop, low, high, first, last)
-        return first, last
-
     def slice(
         self, column: IntegerColumn, start: int, stop: int, low: Integers, high: Integers
     ) -> tuple[Integers, Integers, int, int, int]:
-        """The same, counted from the first place that any probing tuple reaches; also that place, the one behind the
-        last, and how many tuples all of them reach together."""
-        first, last = self.places(column, start, stop, low, high)
-        return first, last, *_counted_from_first(first, last)
+        """For each probing tuple: from where to where in [start, stop) the tuples lie that it may meet, counted from
+        the first place that any of them reaches; also that place, the one behind the last, and how many tuples all of
+        them reach together."""
+        if column.array is None:
+            return _slice_of_count(column.first, start, stop, low, high)
+        upper, lower = (column.array, column.array) if self._bounds is None else self._bounds
+        return _slice(upper, lower, start, stop, low, high)
 
 
 def meeting(low: Integers, high: Integers, coordinate: Integers) -> tuple[Integers, Integers]:
@@ -109,6 +100,22 @@ def _count_up(base, start, stop, low, high, first, last):  # type: ignore[no-unt
     for i in range(len(low)):
         first[i] = min(max(low[i], lowest), beyond) - base
         last[i] = max(min(max(high[i], lowest), beyond) - base, first[i])
+
+
+@compiled
+def _slice(upper, lower, start, stop, low, high):  # type: ignore[no-untyped-def]
+    first, last = np.empty(len(low), np.int64), np.empty(len(low), np.int64)
+    _find(upper, lower, start, stop, low, high, first, last)
+    begin, end, total = _counted_from_first(first, last)
+    return first, last, begin, end, total
+
+
+@compiled
+def _slice_of_count(base, start, stop, low, high):  # type: ignore[no-untyped-def]
+    first, last = np.empty(len(low), np.int64), np.empty(len(low), np.int64)
+    _count_up(base, start, stop, low, high, first, last)
+    begin, end, total = _counted_from_first(first, last)
+    return first, last, begin, end, total
 
 
 @compiled

@@ -101,6 +101,9 @@ def scan_source(lowered: Lowered, stored: Side) -> str:
     (slice x tile) starts only if all its possible pairs fit into the output and the number of comparisons stays below
     `most`, so the caller can drain, look around and go on.
 
+    `places` has room for the places of found pairs, which become row numbers in `out`. That of a stored tuple is
+    `rows[base + place]`, or `first_row + base + place` where that array is empty.
+
     Loops over a slice go on to a multiple of `PADDING` tuples, as far as `limit`, the end of the columns: the rest of a
     vector loop, tuple by tuple, would cost as much as all of a short slice. What they find beyond the slice is dropped.
     """
@@ -117,12 +120,14 @@ def scan_source(lowered: Lowered, stored: Side) -> str:
         any_lane = " | ".join(f"({text.lane(quick.condition, n)})" for n in names)
         return f"{setup}                    for j in range(padded):\n{inner}                        hit |= {any_lane}\n"
 
-    return f"""{KERNEL_HEADER}from streamjoin.store.words import COMPARED, DONE, NEXT, PARTITION, STOPPED
+    return f"""{KERNEL_HEADER}from streamjoin.store.integer_column import paired
+from streamjoin.store.words import COMPARED, DONE, NEXT, PARTITION, STOPPED
 
 
 @njit(nogil=True, error_model="numpy")
 def scan({text.parameters("coordinates", "first_place")}, last_place, low, high, group, most, limit,
-         out_probe, out_stored, state):
+         probing_rows, base, first_row, rows, places, out, state):
+    out_probe, out_stored = places[0], places[1]
     found = np.int64(0)
     leader, begin, next_probe, compared = state[NEXT], state[STOPPED] - 1, state[PARTITION], state[COMPARED]
     most += compared
@@ -147,6 +152,7 @@ def scan({text.parameters("coordinates", "first_place")}, last_place, low, high,
                 if found > room or compared > most:
                     state[NEXT], state[STOPPED], state[PARTITION] = leader, begin + 1, next_probe
                     state[COMPARED] = compared
+                    paired(places, found, probing_rows, base, first_row, rows, out)
                     return found
                 first = next_probe
                 last = first + {TILE} if first + {TILE} <= followers else first + 1
@@ -187,5 +193,6 @@ def scan({text.parameters("coordinates", "first_place")}, last_place, low, high,
         begin = np.int64(-1)
         leader = followers
     state[NEXT], state[COMPARED] = DONE, compared
+    paired(places, found, probing_rows, base, first_row, rows, out)
     return found
 """

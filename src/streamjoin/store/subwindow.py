@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from ..arrays import Array, Integers, Rows
+from ..arrays import Array, Integers
 from ..compile.background import is_rehearsing
 from ..compile.cache import Kernel, LazyKernel
 from ..compile.generic import is_ascending
@@ -38,7 +38,12 @@ AT_ONCE, AT_ONCE_COMPUTED = 1 << 30, 1 << 23
 """Comparisons of one call of a scan, and of one that computes for each pair, which may take a hundred times longer:
 about a tenth of a second, so that Ctrl-C is soon seen."""
 
+FEW_PROBES = 128
+"""Probing tuples that are not worth a grid."""
+
 T = TypeVar("T")
+Reached = tuple[Integers, Integers, int, int, int]
+"""What `Reach.slice` finds."""
 Template = Callable[[Lowered, Side], str]
 """Writes the text of a kernel for a lowered predicate and the side that is stored."""
 
@@ -56,6 +61,8 @@ class StoredSide:
     """The slots of one tuple side by side, wide ones first."""
     comparison: float = field(init=False)
     """Nanoseconds that a scan takes to compare two tuples."""
+    at_once: int = field(init=False)
+    """Comparisons of one call of a scan."""
     least_for_grid: int = field(init=False)
     """Fewer comparisons are not worth a grid."""
     dearness: float = field(init=False)
@@ -68,6 +75,7 @@ class StoredSide:
         slots = self.lowered.slots[self.side]
         self.dtypes = {number: slots[number].dtype for number in self.lowered.kept[self.side]}
         self.comparison = comparison_cost(self.lowered)
+        self.at_once = AT_ONCE_COMPUTED if self.lowered.lines else AT_ONCE
         self.least_for_grid = int(costs().grid_step / self.comparison)
         self.dearness = max(self.comparison / (FEW_TESTS * costs().compare), 1.0)
         by_width = sorted(self.dtypes.items(), key=lambda slot: -np.dtype(slot[1]).itemsize)
@@ -230,43 +238,64 @@ class Subwindow:
 
     def scan(self, probing: Probing, batch: Batch, sink: PairSink, start: int, stop: int) -> Iterator[int]:
         """Compare some of the probing tuples with the tuples at places [start, stop) that they may meet."""
-        if stop <= start or not len(batch):
+        probes = len(batch)
+        if stop <= start or not probes:
             return iter(())
-        first, last, begin, end, reached = self._reached(probing, batch, start, stop)
+        is_small = probes <= FEW_PROBES
+        if is_small:
+            reach = self.reach.slice(self.coordinate, start, stop, batch.low, batch.high)
+        else:
+            reach = self._reached(probing, batch, start, stop)
+        _, _, begin, end, reached = reach
         if begin >= end:
             return iter(())
-        is_turned = FEW_STORED * (end - begin) < len(batch)
-        grid = self._grid(probing, start, stop)
+        is_turned = FEW_STORED * (end - begin) < probes
+        grid = None if is_small else self._grid(probing, start, stop)
         if grid is not None:
             candidates = grid.candidates(batch)
             to_test = candidates.count * (costs().grid_candidate + self.stored.comparison)
-            if is_rehearsing() or to_test < self._to_scan(len(batch), reached, is_turned):
+            if is_rehearsing() or to_test < self._to_scan(probes, reached, is_turned):
                 return self._probe_grid(grid, candidates, batch, sink)
-        slots, coordinate = self.stored.tested(self.slots), self.coordinate.slice(begin, end)
-        slots = [slot[begin : end + PADDING] for slot in slots]
-        if self._records is not None:
-            slots = [np.ascontiguousarray(slot) for slot in slots]
-        own = self.stored.tested_of_probes(batch)
         if is_turned and is_ascending(batch.low) and is_ascending(batch.high):
-            stored = [slot[: end - begin] for slot in slots]
-            first, last = meeting(batch.low, batch.high, coordinate)
-            columns = (*own, np.arange(len(batch)), *stored, first, last, first, last)
-            kernel, turned, count, limit = self.stored.turned_kernel(), True, end - begin, len(batch)
-        else:
-            columns = (*slots, coordinate, *own, first, last, batch.low, batch.high)
-            kernel, turned, count = self.stored.kernel(scan_source, "scan"), False, len(batch)
-            limit = len(slots[0]) if slots else end + PADDING - begin
+            return self._scan_turned(batch, sink, reach)
+        return self._scan(batch, sink, reach)
+
+    def _scan(self, batch: Batch, sink: PairSink, reach: Reached) -> Iterator[int]:
+        """Compare each probing tuple with the tuples that it reaches."""
+        first, last, begin, end, reached = reach
+        slots = self._tested(begin, end + PADDING)
+        group = GROUP if reached < LONG_REACH * len(batch) else len(batch)
+        limit = len(slots[0]) if slots else end + PADDING - begin
+        arguments = (
+            *slots, self.coordinate.slice(begin, end), *self.stored.tested_of_probes(batch), first, last,
+            batch.low, batch.high, group, self.stored.at_once, limit, batch.row, begin, *self.row.parts,
+        )  # fmt: skip
+        return _run(self.stored.kernel(scan_source, "scan"), arguments, sink)
+
+    def _scan_turned(self, batch: Batch, sink: PairSink, reach: Reached) -> Iterator[int]:
+        """Compare each tuple that is reached with the probing tuples that reach it."""
+        _, _, begin, end, reached = reach
+        coordinate, count = self.coordinate.slice(begin, end), end - begin
         group = GROUP if reached < LONG_REACH * count else count
-        most = AT_ONCE_COMPUTED if self.stored.lowered.lines else AT_ONCE
-        return self.run(kernel, (*columns, group, most, limit), sink, batch.row, begin, turned)
+        first, last = meeting(batch.low, batch.high, coordinate)
+        arguments = (
+            *self.stored.tested_of_probes(batch), np.arange(len(batch)), *self._tested(begin, end), first, last,
+            first, last, group, self.stored.at_once, len(batch), self.row.slice(begin, end), 0, 0, batch.row,
+        )  # fmt: skip
+        return _run(self.stored.turned_kernel(), arguments, sink, turned=True)
+
+    def _tested(self, begin: int, end: int) -> list[Array]:
+        """The slots that the condition reads, of the tuples at some places."""
+        slots = [slot[begin:end] for slot in self.stored.tested(self.slots)]
+        return slots if self._records is None else [np.ascontiguousarray(slot) for slot in slots]
 
     def _reached(
         self, probing: Probing, batch: Batch, start: int, stop: int
-    ) -> tuple[Integers, Integers, int, int, int]:  # fmt: skip
+    ) -> Reached:  # fmt: skip
         """What `Reach.slice` says of some of the probing tuples."""
         if batch is not probing.batch:
             return self.reach.slice(self.coordinate, start, stop, batch.low, batch.high)
-        found: tuple[Integers, Integers, int, int, int] = probing.once(
+        found: Reached = probing.once(
             (self, start, stop), lambda: self.reach.slice(self.coordinate, start, stop, batch.low, batch.high)
         )
         return found
@@ -295,40 +324,24 @@ class Subwindow:
         return Grid(self.stored.grid_key, self.slots, begin, end)
 
     def _probe_grid(self, grid: Grid, candidates: Candidates, batch: Batch, sink: PairSink) -> Iterator[int]:
-        """Compare probing tuples with their candidates."""
-        slots = [slot[grid.begin : grid.end] for slot in self.stored.tested(self.slots)]
-        if self._records is not None:
-            slots = [np.ascontiguousarray(slot) for slot in slots]
-        kernel, state = self.stored.kernel(grid_source, "grid"), new_state()
+        """Compare probing tuples with their candidates, whose memory is used again once nobody holds them."""
         arguments = (
-            *slots, self.coordinate.slice(grid.begin, grid.end), *self.stored.tested_of_probes(batch),
-            grid.order, candidates.first, candidates.last, batch.low, batch.high, batch.row,
-            grid.begin, *self.row.parts, candidates.pairs,
+            *self._tested(grid.begin, grid.end), self.coordinate.slice(grid.begin, grid.end),
+            *self.stored.tested_of_probes(batch), grid.order, candidates.first, candidates.last,
+            batch.low, batch.high, batch.row, grid.begin, *self.row.parts,
         )  # fmt: skip
-        while state[NEXT] != DONE:
-            compared = int(state[COMPARED])
-            sink.add_rows(kernel(*arguments, sink.row_buffers, state))
-            yield int(state[COMPARED]) - compared
+        yield from _run(self.stored.kernel(grid_source, "grid"), arguments, sink)
 
-    def run(
-        self,
-        kernel: Kernel,
-        arguments: Sequence[Any],
-        sink: PairSink,
-        probing_rows: Rows,
-        start: int = 0,
-        turned: bool = False,
-    ) -> Iterator[int]:
-        """Call a kernel until it is done, and drain its output after each call; gives the comparisons of each call.
 
-        The kernel gets stored tuples from place `start` on, and keeps in its state where to go on. `turned`: it takes
-        stored tuples for probing ones and the other way round.
-        """
-        state = new_state()
-        while state[NEXT] != DONE:
-            compared = int(state[COMPARED])
-            probe_places, stored_places = sink.buffers
-            outputs = (stored_places, probe_places) if turned else (probe_places, stored_places)
-            found = kernel(*arguments, *outputs, state)
-            sink.drain(found, probing_rows, start, self.row)
-            yield int(state[COMPARED]) - compared
+def _run(kernel: Kernel, arguments: Sequence[Any], sink: PairSink, turned: bool = False) -> Iterator[int]:
+    """Call a kernel until it is done, and take its pairs after each call; gives the comparisons of each call.
+
+    The kernel keeps in its state where to go on. `turned`: it takes stored tuples for probing ones and the other way
+    round.
+    """
+    state = new_state()
+    while state[NEXT] != DONE:
+        compared = int(state[COMPARED])
+        found = kernel(*arguments, sink.both_buffers, sink.row_buffers, state)
+        sink.add_rows(found, turned)
+        yield int(state[COMPARED]) - compared
