@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from streamjoin.store import side_window
+from streamjoin.side import Side
+from streamjoin.store import Batch, side_window
 from streamjoin.store.index_choice import HASH, SCAN, SEARCH, IndexChooser
+from streamjoin.topology.protocol import Pairs
 from streamjoin.topology.registry import ALGORITHMS
 from streamjoin.topology.shared_windows import SharedWindows
 
@@ -27,7 +29,16 @@ CHOSEN = (
 MAY = rule({name: CASES[name].plan for name in CHOSEN})
 FULL = ("case", "window", "order", "how")
 APART = {frozenset(("case", name)) for name in WAYS if name not in ("index", "how")}
-INTERIM_ROWS = table({"case": CHOSEN, **WAYS, "algorithm": (*SHARED, "auto")}, FULL, MAY, APART)
+NODES = tuple(name for name in ALGORITHMS if name not in SHARED)
+IN_MIDSTREAM = (5, 12, 25, 50)
+LOOKS = (1, *IN_MIDSTREAM, 10**9)
+"""After how many looks there is machine code: before the first step, between two steps, in the middle of one, never."""
+INTERIM_ROWS = table({"case": CHOSEN, **WAYS, "looks": LOOKS}, FULL, MAY, APART)
+NODE_ROWS = table(
+    {"case": ("out-of-order", "late-tuples"), **WAYS, "algorithm": NODES, "looks": IN_MIDSTREAM},
+    ("algorithm", "window", "order", "how", "looks"), MAY,
+)  # fmt: skip
+"""Two cases whose kernels are the same: they are compiled once, and then run fast."""
 AUTO_ROWS = table({"case": CHOSEN, **WAYS, "algorithm": SHARED, "index": ("auto",)}, FULL, MAY, APART)
 
 
@@ -48,14 +59,33 @@ def ready_after(looks: int) -> Callable[..., Callable[[], bool]]:
 
 @pytest.mark.parametrize("rows", grouped(INTERIM_ROWS, ("case",)))
 def test_numpy_until_there_is_machine_code(rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It never comes, or it comes after a few looks: between two steps, or in the middle of one."""
+    """Whatever the algorithm, each pair is found once: before the change-over, after it, and across it."""
     constants.replace(monkeypatch, INTERIM_CANDIDATES=40, INTERIM_FEW=1)
     if not LONG:
         interpreted.install(monkeypatch)
     for seed, row in enumerate(rows):
-        looks = 10**9 if seed % 3 == 0 else random.Random(seed).randrange(1, 60)
-        monkeypatch.setattr("streamjoin.engine.window_join.rehearsed", ready_after(looks))
+        monkeypatch.setattr("streamjoin.engine.window_join.rehearsed", ready_after(row["looks"]))
         judge(row, seed)
+
+
+@pytest.mark.parametrize("rows", grouped(NODE_ROWS, ("algorithm",)))
+def test_nodes_meet_the_tuples_that_came_before_them(rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every window, order and kind of join, with a change-over while tuples are stored."""
+    constants.replace(monkeypatch, INTERIM_CANDIDATES=40, INTERIM_FEW=1)
+    across = 0
+    visit = SharedWindows.visit
+
+    def counted(old: SharedWindows, side: Side, batch: Batch) -> Iterator[Pairs]:
+        nonlocal across
+        for pairs in visit(old, side, batch):
+            across += sum(map(len, pairs[0]))
+            yield pairs
+
+    monkeypatch.setattr(SharedWindows, "visit", counted)
+    for seed, row in enumerate(rows):
+        monkeypatch.setattr("streamjoin.engine.window_join.rehearsed", ready_after(row["looks"]))
+        judge(row, seed)
+    assert across > len(rows)
 
 
 @pytest.mark.parametrize("rows", grouped(AUTO_ROWS, ("case",)))

@@ -55,11 +55,13 @@ class Topology(Protocol):
     """It must get the tuples in the merged order."""
     finds_late: ClassVar[bool]
     """It may find a pair later than it could: see `unmet`."""
-    meets_once: ClassVar[bool]
-    """It brings two tuples together once, in whatever order they come. So both sides of a step may come at once even
-    where each is in the other's range."""
 
     def __init__(self, setting: Setting) -> None: ...
+
+    @property
+    def meets_once(self) -> bool:
+        """It brings two tuples together once, in whatever order they come. So both sides of the next step may come at
+        once even where each is in the other's range."""
 
     @property
     def comparisons(self) -> int:

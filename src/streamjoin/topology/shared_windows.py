@@ -39,6 +39,7 @@ class ProbeTask:
 class SharedWindows:
     """A base of topologies. A subclass adds `name` and `step`."""
 
+    name: ClassVar[str]
     one_core: ClassVar[bool] = False
     needs_order: ClassVar[bool] = False
     finds_late: ClassVar[bool] = False
@@ -79,6 +80,13 @@ class SharedWindows:
                 if sink.is_full:
                     yield sink.take()
             yield sink.take()
+
+    def visit(self, side: Side, batch: Batch) -> Iterator[Pairs]:
+        """Find the pairs of tuples that are not taken in."""
+        window = self._windows[other(side)]
+        if window.count:
+            window.expect(batch)
+            yield from self.probe(side, batch)
 
     def _sink(self, probing: Side) -> PairSink:
         return PairSink(self._decide, left_probes=probing == "left")
