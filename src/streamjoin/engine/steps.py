@@ -181,9 +181,10 @@ class Steps:
         """What `metrics` says of the windows and of the work."""
         topology = self.topology
         indexes = topology.indexes()
+        floors = {side: self._front.floor(side) for side in SIDES}
         sides: dict[str, Any] = {
             side: {
-                "window": topology.occupancy(side),
+                "window": topology.occupancy(side, floors[side]),
                 "waiting": self._front.waiting(side),
                 "payload_rows": self.payload[side].rows,
             }
@@ -196,7 +197,7 @@ class Steps:
             "latency_ms": self.latency.percentiles(),
             "index": " and ".join(dict.fromkeys(figures["index"] for figures in indexes.values())),
             "indexes": indexes,
-            "workers": topology.workers(),
+            "workers": topology.workers(floors),
         }
 
     def close(self) -> None:

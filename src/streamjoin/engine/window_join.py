@@ -233,7 +233,10 @@ class WindowJoin:
         return self._watermark
 
     def metrics(self) -> dict[str, Any]:
-        """Counts in, out and late, comparisons, latency percentiles in ms, window occupancy, figures per worker."""
+        """Counts in, out and late, comparisons, latency percentiles in ms, window occupancy, figures per worker.
+
+        A side's `window` counts the tuples that later ones of the other side can still meet.
+        """
         with self._lock:
             if self._steps is None:
                 return deepcopy(self._final_figures)

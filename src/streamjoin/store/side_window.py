@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import INT64_MAX, Words
+from ..arrays import INT64_MAX, Rows, Words
 from ..predicate.lower import Lowered
 from ..side import Side
 from ..tasks import RunAll
@@ -240,6 +240,14 @@ class SideWindow:
     @property
     def count(self) -> int:
         return self._chain.count
+
+    def at_least(self, coordinate: int) -> int:
+        """How many tuples lie at or above a coordinate. Chains drop others only as whole subwindows."""
+        return sum(subwindow.at_least(coordinate) for subwindow in self._chain.subwindows)
+
+    def rows(self, low: int, high: int) -> Rows:
+        """The row numbers of the tuples at coordinates [low, high), if coordinates count up."""
+        return np.concatenate([np.empty(0, np.int64), *(part.rows(low, high) for part in self._chain.subwindows)])
 
     @property
     def created(self) -> int:

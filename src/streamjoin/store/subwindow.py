@@ -132,6 +132,13 @@ class Subwindow:
     def tuples(self) -> int:
         return self.count
 
+    def at_least(self, coordinate: int) -> int:
+        return self.reach.at_least(self.coordinate, self.count, coordinate)
+
+    def rows(self, low: int, high: int) -> Rows:
+        first = self.coordinate.first
+        return self.row.slice(min(max(low - first, 0), self.count), min(max(high - first, 0), self.count))
+
     @property
     def highest(self) -> int:
         return self.coordinate.highest

@@ -158,8 +158,8 @@ class Interim:
         for part in self._parts:
             part.expire(side, floor)
 
-    def occupancy(self, side: Side) -> int:
-        return self._held[side].count + sum(part.occupancy(side) for part in self._parts)
+    def occupancy(self, side: Side, floor: int | None = None) -> int:
+        return self._held[side].at_least(floor) + sum(part.occupancy(side, floor) for part in self._parts)
 
     def first_row(self, side: Side) -> int | None:
         rows = [self._held[side].first_row, *(part.first_row(side) for part in self._parts)]
@@ -174,11 +174,11 @@ class Interim:
         }  # fmt: skip
         return {side: dict(figures) for side in SIDES}
 
-    def workers(self) -> list[dict[str, Any]]:
+    def workers(self, floors: Floors = NO_FLOORS) -> list[dict[str, Any]]:
         """The successor's figures, once there is one: without old tuples that lie beside it."""
         if self._successor is not None:
-            return self._successor.workers()
-        windows = {f"{side}_window": self.occupancy(side) for side in SIDES}
+            return self._successor.workers(floors)
+        windows = {f"{side}_window": self.occupancy(side, floors.get(side)) for side in SIDES}
         return [{"worker": 0, "busy_s": 0.0, "comparisons": self._compared, **windows, "bytes": 0}]
 
     def close(self) -> None:
@@ -217,6 +217,12 @@ class _Held:
             if count:
                 kept.append(batch if 2 * count > len(batch) else batch.take(np.flatnonzero(alive)))
         self._batches, self.count = kept, sum(map(len, kept))
+
+    def at_least(self, floor: int | None) -> int:
+        """How many tuples lie at or above a coordinate; None: all."""
+        if floor is None:
+            return self.count
+        return sum(int(np.count_nonzero(batch.coordinate >= floor)) for batch in self._batches)
 
     def give_up(self) -> list[Batch]:
         batches, self._batches, self.count = self._batches, [], 0

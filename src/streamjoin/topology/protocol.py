@@ -88,8 +88,8 @@ class Topology(Protocol):
     def expire(self, side: Side, floor: int) -> None:
         """No future tuple will meet a tuple of this side below the floor."""
 
-    def occupancy(self, side: Side) -> int:
-        """Tuples that are stored of one side."""
+    def occupancy(self, side: Side, floor: int | None = None) -> int:
+        """Tuples that are stored of one side: all of them, or those at or above a coordinate."""
 
     def first_row(self, side: Side) -> int | None:
         """The smallest row number stored of one side."""
@@ -97,8 +97,8 @@ class Topology(Protocol):
     def indexes(self) -> dict[Side, dict[str, Any]]:
         """Which index holds each side's window, on which keys, and why."""
 
-    def workers(self) -> list[dict[str, Any]]:
-        """Figures for each worker."""
+    def workers(self, floors: Floors = NO_FLOORS) -> list[dict[str, Any]]:
+        """Figures for each worker. Of its windows, tuples below their side's floor do not count."""
 
     def close(self) -> None:
         """Let threads and tuples go; only figures may be asked for afterwards."""
