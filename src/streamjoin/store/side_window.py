@@ -280,9 +280,11 @@ class SideWindow:
         for subwindow in self._chain.subwindows:
             kinds[subwindow.name] = kinds.get(subwindow.name, 0) + 1
         newest = self._chain.subwindows[-1] if self._chain.subwindows else None
+        only, choice = self._chooser.only, self._choice
+        kind = only if choice is None else self._chooser.path(choice.kind)
         return {
-            "index": self._index if self._choice is None else self._chooser.path(self._choice.kind).name,
-            "why": "nothing is stored yet" if self._choice is None else self._chooser.why(self._choice),
+            "index": self._index if kind is None else kind.name,
+            "why": "nothing is stored yet" if choice is None else self._chooser.why(choice),
             "key": None if newest is None else newest.key,
             "subwindows": kinds,
             "switches": self._chooser.switches,

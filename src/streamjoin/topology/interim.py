@@ -35,6 +35,7 @@ from .three_step import ThreeStep
 
 CANDIDATES = 1 << 18
 """Pairs that are tested at once."""
+MEANWHILE = "machine code is being compiled; NumPy serves meanwhile"
 FEW = 64
 """Candidates by time for each probing tuple, up to which nothing is sorted by key."""
 
@@ -166,13 +167,11 @@ class Interim:
         return min((row for row in rows if row is not None), default=None)
 
     def indexes(self) -> dict[Side, dict[str, Any]]:
+        """Which index will serve, as far as is known without any tuple, and that NumPy does until then."""
         if self._successor is not None:
             return self._successor.indexes()
-        figures: dict[str, Any] = {
-            "index": "scan", "why": "machine code is being compiled; NumPy serves meanwhile", "key": None,
-            "subwindows": {}, "switches": 0, "key_changes": 0, "reach": None, "estimates": {}, "bytes": 0, "newest": {},
-        }  # fmt: skip
-        return {side: dict(figures) for side in SIDES}
+        empty = {side: self._setting.make_window(side, "").figures() for side in SIDES}
+        return {side: {**figures, "why": MEANWHILE} for side, figures in empty.items()}
 
     def workers(self, floors: Floors = NO_FLOORS) -> list[dict[str, Any]]:
         """The successor's figures, once there is one: without old tuples that lie beside it."""
