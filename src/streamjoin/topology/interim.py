@@ -158,6 +158,9 @@ class Interim:
         self._held[side].expire(floor)
         for part in self._parts:
             part.expire(side, floor)
+        beside = self._beside
+        if beside is not None and not any(map(beside.occupancy, SIDES)):
+            beside.close()  # what its index has reserved goes with the last tuple
 
     def occupancy(self, side: Side, floor: int | None = None) -> int:
         return self._held[side].at_least(floor) + sum(part.occupancy(side, floor) for part in self._parts)
