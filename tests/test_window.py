@@ -184,6 +184,13 @@ def test_time_windows_need_a_time_column() -> None:
     check_windows((TimeWindow(1), CountWindow(2)), has_time=True)
     with pytest.raises(ArgumentError, match=r"the right stream's window is a time window.*time="):
         check_windows((CountWindow(1), TimeWindow("1 s")), has_time=False)
+    for written, shown in (
+        (TimeWindow(5), r"TimeWindow\(size=5\)"),
+        ("15 minutes", "'15 minutes'"),
+        ((3, timedelta(1)), r"datetime.timedelta\(days=1\)"),
+    ):
+        with pytest.raises(ArgumentError, match=f"^window: got {shown} "):
+            check_windows(parse_window(written), has_time=False, given=written)
 
 
 def test_units_of_columns() -> None:

@@ -88,15 +88,16 @@ def parse_window(value: Any, argument: str = "window") -> tuple[Window, Window]:
     return window, window
 
 
-def check_windows(windows: tuple[Window, Window], has_time: bool, argument: str = "window") -> None:
-    """Refuse a time window where there is no time column to measure it on."""
+def check_windows(windows: tuple[Window, Window], has_time: bool, given: Any = None, argument: str = "window") -> None:
+    """Refuse a time window where there is no time column to measure it on. `given`: how the user wrote the windows."""
     if has_time:
         return
-    for side, window in zip(("left", "right"), windows, strict=True):
+    given = windows if given is None else given
+    for number, (side, window) in enumerate(zip(("left", "right"), windows, strict=True)):
         if isinstance(window, TimeWindow):
             raise _wrong(
                 argument,
-                window.size,
+                given[number] if isinstance(given, tuple | list) else given,
                 'time="<name of the time column>", or a number of rows as the window',
                 f"the {side} stream's window is a time window, but there is no time column",
             )

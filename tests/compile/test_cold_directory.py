@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+NODES = ("handshake", "low-latency-handshake", "splitjoin", "scalejoin")
 ON = "l.s = r.s AND l.f BETWEEN r.f - 2 AND r.f + 2"
 PROGRAM = """
+import sys
 import numpy as np, pyarrow as pa, streamjoin as sj
 from numba.core import event
 from streamjoin.compile.background import REHEARSALS, is_rehearsing
@@ -31,10 +33,10 @@ def rows(count, begin):
     names = [f"n{n}" if n % 2 else f"a longer name {n}" for n in numbers]
     return pa.table({"t": np.arange(begin, begin + count), "k": numbers, "s": names, "f": rng.normal(size=count)})
 
-found = set()
 schema = rows(1, 0).schema
+options = {"on": ON, "window": sj.TimeWindow(800), "time": "t", "lateness": 9, "how": "left", "workers": 2}
 for wait in (False, True):
-    with sj.WindowJoin(schema, schema, on=ON, window=sj.TimeWindow(800), time="t", lateness=9, how="left") as join:
+    with sj.WindowJoin(schema, schema, algorithm=sys.argv[1], **options) as join:
         first = pa.concat_tables([join.poll()])
         begin = 0
         for number, count in enumerate((20, 3000, 64, 9000, 1, 5000)):
@@ -65,10 +67,10 @@ print(out.num_rows, hits, cache.cache_directory())
 """
 
 
-def run(program: str, directory: Path, mode: str) -> str:
+def run(program: str, directory: Path, mode: str, *arguments: str) -> str:
     environment = os.environ | {"STREAMJOIN_COMPILE": mode, "STREAMJOIN_CACHE_DIR": str(directory)}
     done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True, check=False
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -79,9 +81,11 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("kernels")
 
 
-def test_nothing_is_compiled_while_a_join_waits(directory: Path) -> None:
+@pytest.mark.parametrize("algorithm", ["auto", *NODES])
+def test_nothing_is_compiled_while_a_join_waits(algorithm: str, directory: Path) -> None:
     """Only rehearsals compile, before they are over and after."""
-    assert run(PROGRAM.replace("ON", repr(ON)), directory, "background").split("\n")[:2] == ["True []"] * 2
+    program = PROGRAM.replace("ON,", f"{ON!r},")
+    assert run(program, directory, "background", algorithm).split("\n")[:2] == ["True []"] * 2
 
 
 def test_kernels_are_kept_in_the_cache_directory(directory: Path) -> None:

@@ -4,22 +4,29 @@ two ways to scan."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from streamjoin.store import side_window
+from streamjoin.side import Side
+from streamjoin.store import Batch, side_window
 from streamjoin.store.costs import Costs
 from streamjoin.store.index_choice import HASH, SCAN, SEARCH, IndexChooser
+from streamjoin.topology.protocol import Pairs
 from streamjoin.topology.registry import ALGORITHMS
 from streamjoin.topology.shared_windows import SharedWindows
 
 from .. import constants, interpreted
 from ..long import LONG
 from ..pairwise import Row
+from ..predicates import KEY
 from .cases import CASES
-from .engines import grouped, rule, table
+from .engines import SIZES, WINDOWS, engine_of, grouped, rule, table
+from .harness import Case, Pair, check, expected, numbered, run
 from .test_conformance import KINDS_OF_VALUES, WAYS, judge
 
 SHARED = tuple(name for name, algorithm in ALGORITHMS.items() if issubclass(algorithm, SharedWindows))
@@ -29,7 +36,15 @@ CHOSEN = (
 MAY = rule({name: CASES[name].plan for name in CHOSEN})
 FULL = ("case", "window", "order", "how")
 APART = {frozenset(("case", name)) for name in WAYS if name not in ("index", "how")}
-INTERIM_ROWS = table({"case": CHOSEN, **WAYS, "algorithm": (*SHARED, "auto")}, FULL, MAY, APART)
+NODES = tuple(name for name in ALGORITHMS if name not in SHARED)
+IN_MIDSTREAM = (5, 12, 25, 50)
+LOOKS = (1, *IN_MIDSTREAM, 10**9)
+"""After how many looks there is machine code: before the first step, between two steps, in the middle of one, never."""
+INTERIM_ROWS = table({"case": CHOSEN, **WAYS, "looks": LOOKS}, FULL, MAY, APART)
+NODE_ROWS = table(
+    {**WAYS, "algorithm": NODES, "size": ("1", "7", "random"), "looks": IN_MIDSTREAM, "poll_every": (1, 5)},
+    ("algorithm", "window", "order", "how", "looks"), lambda a, b: True,
+)  # fmt: skip
 AUTO_ROWS = table({"case": CHOSEN, **WAYS, "algorithm": SHARED, "index": ("auto",)}, FULL, MAY, APART)
 
 
@@ -50,14 +65,56 @@ def ready_after(looks: int) -> Callable[..., Callable[[], bool]]:
 
 @pytest.mark.parametrize("rows", grouped(INTERIM_ROWS, ("case",)))
 def test_numpy_until_there_is_machine_code(rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It never comes, or it comes after a few looks: between two steps, or in the middle of one."""
+    """Whatever the algorithm, each pair is found once: before the change-over, after it, and across it."""
     constants.replace(monkeypatch, INTERIM_CANDIDATES=40, INTERIM_FEW=1)
     if not LONG:
         interpreted.install(monkeypatch)
     for seed, row in enumerate(rows):
-        looks = 10**9 if seed % 3 == 0 else random.Random(seed).randrange(1, 60)
-        monkeypatch.setattr("streamjoin.engine.window_join.rehearsed", ready_after(looks))
+        monkeypatch.setattr("streamjoin.engine.window_join.rehearsed", ready_after(row["looks"]))
         judge(row, seed)
+
+
+def jittered() -> Case:
+    """Streams that go on long after a change-over. What nodes find late, they find by then or at the end."""
+    rng, tables = np.random.default_rng(4), []
+    for name, count in (("ln", 130), ("rn", 110)):
+        ts = np.cumsum(rng.integers(0, 2, count)) + rng.integers(0, 5, count)
+        tables.append(numbered(pa.table({"ts": ts, "k": rng.integers(0, 6, count)}), name))
+    return Case("jittered", *tables, KEY)
+
+
+@cache
+def wanted(window: str, how: str) -> list[Pair]:
+    """The oracle's answer where it does not depend on how the streams were pushed."""
+    return expected(jittered(), WINDOWS[window], how=how)
+
+
+@pytest.mark.parametrize("rows", grouped(NODE_ROWS, ("algorithm",)))
+def test_nodes_meet_the_tuples_that_came_before_them(rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every window, order and kind of join, with a change-over while tuples are stored. Pushes are joined one by one,
+    or several of both sides at once."""
+    constants.replace(monkeypatch, INTERIM_CANDIDATES=40, INTERIM_FEW=1)
+    across, visit, case = 0, SharedWindows.visit, jittered()
+
+    def counted(old: SharedWindows, side: Side, batch: Batch) -> Iterator[Pairs]:
+        nonlocal across
+        for pairs in visit(old, side, batch):
+            across += sum(map(len, pairs[0]))
+            yield pairs
+
+    monkeypatch.setattr(SharedWindows, "visit", counted)
+    for seed, row in enumerate(rows):
+        way: Any = row
+        window, order, how = way["window"], way["order"], way["how"]
+        monkeypatch.setattr("streamjoin.engine.window_join.rehearsed", ready_after(way["looks"]))
+        result = run(
+            case, engine_of(row), WINDOWS[window], order=order, how=how, size=SIZES[way["size"]], seed=seed,
+            poll_every=way["poll_every"],
+        )  # fmt: skip
+        timed = WINDOWS[window].time
+        pairs = wanted(window, how) if timed else expected(case, WINDOWS[window], how=how, arrivals=result.arrivals)
+        check(case, result, pairs, order=order, how=how)
+    assert across > len(rows)
 
 
 @pytest.mark.parametrize("rows", grouped(AUTO_ROWS, ("case",)))

@@ -184,9 +184,28 @@ def test_an_ended_stream_takes_no_more_rows(time: str | None) -> None:
         join.end("left")
         with pytest.raises(sj.StateError, match=r"push_left: end\('left'\) has ended this stream"):
             join.push_left(table)
+        with pytest.raises(sj.StateError, match=r"^end: end\('left'\) has ended this stream"):
+            join.end("left")
+        if time is not None:
+            with pytest.raises(sj.StateError, match=r"heartbeat: end\('left'\) has ended this stream"):
+                join.heartbeat("left", 3)
         join.push_right(table)
         assert join.finish().num_rows == 4
         assert join.metrics()["late"] == 0
+
+
+def test_a_heartbeat_behind_its_stream_changes_nothing() -> None:
+    """Neither behind an earlier one, nor behind rows: what was late stays late, and what was not does not become so."""
+    with opened(order="sorted", lateness=2) as join:
+        join.push_left(left([10]))
+        join.heartbeat("left", 3)
+        join.push_left(left([8]))
+        join.heartbeat("right", 20)
+        join.heartbeat("right", 5)
+        assert join.poll().num_rows == 0
+        assert join.watermark == 8
+        join.push_right(right([17, 18]))
+        assert [join.metrics()[side]["late"] for side in ("left", "right")] == [0, 1]
 
 
 def test_unmatched_rows_come_when_the_silent_side_says_its_time() -> None:

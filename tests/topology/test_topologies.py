@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import streamjoin as sj
+from streamjoin.side import SIDES
 from streamjoin.store import Batch
 from streamjoin.topology.node_window import Ledger
 from streamjoin.topology.registry import ALGORITHMS
@@ -180,9 +181,13 @@ def test_windows_are_let_go_and_work_is_shared(algorithm: str) -> None:
                 push(stream(rng, 200, 10_000))
                 join.poll()
         metrics = join.metrics()
+        steps = join._steps
+        assert steps is not None
+        stored = {side: steps.topology.occupancy(side) for side in SIDES}
     assert len(metrics["workers"]) == 4
-    for side in ("left", "right"):
-        assert 500 <= metrics[side]["window"] <= 1500
+    for side in SIDES:
+        assert metrics[side]["window"] == 500
+        assert 500 <= stored[side] <= 1500
         assert metrics[side]["payload_rows"] < 100_000
     if algorithm in ("splitjoin", "scalejoin"):
         work = [worker["comparisons"] for worker in metrics["workers"]]

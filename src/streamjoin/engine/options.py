@@ -96,7 +96,7 @@ def check_options(
     """Check everything but the predicate; ArgumentError names the argument and what is valid."""
     windows = parse_window(window)
     columns = time_columns(left, right, time)
-    check_windows(windows, columns is not None)
+    check_windows(windows, columns is not None, window)
     unit = columns.unit if columns else None
     crew = _workers(workers)
     return Options(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
@@ -20,21 +21,22 @@ from ..store import Batch, PairSink, Probing, SideWindow
 from ..store.costs import calibrate, note_comparison
 from ..store.index_choice import HASH, SCAN, SEARCH
 from ..tasks import one_after_another
-from ..topology.registry import ALGORITHMS
-from ..topology.shared_windows import SharedWindows
 from .intake import Intake
 from .options import Options
 from .steps import Steps
 
-ROUNDS = (1500, 1100, 2100, 1500, 3, 2500)
-"""Rows of each made-up batch. Together they fill subwindows, seal them and merge their runs."""
+ROUNDS = (1500, 1500, 1100, 2100, 1500, 3, 2500)
+"""Rows of each made-up batch. The first is joined in NumPy. Together the others fill subwindows, seal them and merge
+their runs."""
 WINDOW = 200
 """Ticks or rows: so that few rows meet, whatever the predicate and the user's windows are."""
 COMPARED = 1024, 256
 """Rows of the left and of the right that are compared to see how long that takes."""
 MEASUREMENTS = 5
-UNSORTED = 3
+UNSORTED = 4
 """The round whose rows are out of order, some of them late."""
+WORKERS = 3
+"""More of them call nothing else."""
 
 OVERLAP = 5
 """Ticks by which a batch goes back behind the one before."""
@@ -47,7 +49,7 @@ Schemas = Mapping[Side, pa.Schema]
 
 def rehearsed(options: Options, lowered: Lowered, schemas: Schemas) -> Callable[[], bool]:
     """Begin the rehearsal of a join, unless it has been rehearsed. Returns what says whether all is compiled."""
-    if is_first() or is_rehearsing() or not issubclass(ALGORITHMS[options.algorithm], SharedWindows):
+    if is_first() or is_rehearsing():
         return lambda: True
     return REHEARSALS.begin(_key(options, lowered, schemas), lambda: rehearse(options, lowered, schemas))
 
@@ -66,16 +68,19 @@ def _key(options: Options, lowered: Lowered, schemas: Schemas) -> Hashable:
 
 
 def rehearse(options: Options, lowered: Lowered, schemas: Schemas) -> None:
-    """Run a short join on each path that it may take, and measure what paths and comparisons cost on this machine."""
+    """Run a short join on each path that it may take, and measure what paths and comparisons cost on this machine. Each
+    begins in NumPy and changes over after its first round, as the join itself will."""
     calibrate()
     paths = [options.index]
     if options.index == "auto":
         paths = [SCAN.name, SEARCH.name, *[HASH.name] * bool(lowered.hash_slots), "auto"]
     windows: Any = {side: type(window)(WINDOW) for side, window in options.windows.items()}
+    short = replace(options, windows=windows, workers=min(options.workers, WORKERS))
     for path in paths:
-        steps = Steps(replace(options, index=path, windows=windows), lowered, schemas)
+        changes_over = threading.Event()
+        steps = Steps(replace(short, index=path), lowered, schemas, changes_over.is_set)
         try:
-            _run(steps, Intake(lowered, schemas, options.time), options, schemas)
+            _run(steps, Intake(lowered, schemas, options.time), options, schemas, changes_over)
         finally:
             steps.close()
     if lowered.lines:
@@ -100,7 +105,7 @@ def _measured_comparison(lowered: Lowered, schemas: Schemas, time_columns: TimeC
     return min(seconds) * 1e9 / (COMPARED[0] * COMPARED[1])
 
 
-def _run(steps: Steps, intake: Intake, options: Options, schemas: Schemas) -> None:
+def _run(steps: Steps, intake: Intake, options: Options, schemas: Schemas, changes_over: threading.Event) -> None:
     begin = 0
     for number, count in enumerate(ROUNDS):
         rng = np.random.default_rng(number)  # both sides get the same rows: many predicates then have matches
@@ -108,7 +113,7 @@ def _run(steps: Steps, intake: Intake, options: Options, schemas: Schemas) -> No
         if number == UNSORTED:
             rng.shuffle(times)
         for side in SIDES:
-            rows = made_up(schemas[side], count, np.random.default_rng(number), number % 2 == 1)
+            rows = made_up(schemas[side], count, np.random.default_rng(number), number % 2 == 0)
             if options.time is not None:
                 field = schemas[side].field(options.time.of(side))
                 column = pa.array(times % _LARGEST_TIME.get(str(field.type), INT64_MAX)).cast(_whole(field.type))
@@ -122,11 +127,12 @@ def _run(steps: Steps, intake: Intake, options: Options, schemas: Schemas) -> No
         steps.advance()
         steps.gathered(1 if options.how in ("semi", "anti") else 2)
         steps.results.clear()
+        steps.figures()
+        changes_over.set()
         begin += max(count - OVERLAP, 1)
     steps.exercise()
     steps.finish(time.perf_counter())
     steps.gathered(1 if options.how in ("semi", "anti") else 2)
-    steps.figures()
 
 
 def made_up(schema: pa.Schema, count: int, rng: np.random.Generator, with_nulls: bool) -> pa.Table:

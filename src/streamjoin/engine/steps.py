@@ -8,7 +8,6 @@ from __future__ import annotations
 import time as clock
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any
 from weakref import finalize
 
@@ -34,7 +33,6 @@ from ..store import SideWindow
 from ..topology.interim import Interim
 from ..topology.protocol import Pairs, Setting, Topology, Unmet
 from ..topology.registry import ALGORITHMS
-from ..topology.shared_windows import SharedWindows
 from .latency import Latency
 from .options import MAX_BATCH, Options
 
@@ -78,12 +76,8 @@ class Steps:
 
         decide = self._recheck if self._needs_payload else _all_match
         setting = Setting(options.workers, make_window, decide, self._crew)
-        self.topology: Topology
-        if not is_ready() and issubclass(algorithm, SharedWindows):
-            self.topology = Interim(partial(algorithm, setting), lowered, decide, is_ready)
-        else:
-            self.topology = algorithm(setting)
-        self._collector = Collector(self._front.together, self.topology.meets_once)
+        self.topology: Topology = algorithm(setting) if is_ready() else Interim(algorithm, setting, lowered, is_ready)
+        self._collector = Collector(self._front.together)
         self._queue: deque[Step] = deque()
         self._work: Iterator[Pairs] | None = None
         by_time = options.time is not None and not options.needs_order
@@ -187,9 +181,10 @@ class Steps:
         """What `metrics` says of the windows and of the work."""
         topology = self.topology
         indexes = topology.indexes()
+        floors = {side: self._front.floor(side) for side in SIDES}
         sides: dict[str, Any] = {
             side: {
-                "window": topology.occupancy(side),
+                "window": topology.occupancy(side, floors[side]),
                 "waiting": self._front.waiting(side),
                 "payload_rows": self.payload[side].rows,
             }
@@ -202,7 +197,7 @@ class Steps:
             "latency_ms": self.latency.percentiles(),
             "index": " and ".join(dict.fromkeys(figures["index"] for figures in indexes.values())),
             "indexes": indexes,
-            "workers": topology.workers(),
+            "workers": topology.workers(floors),
         }
 
     def close(self) -> None:
@@ -217,7 +212,7 @@ class Steps:
         if limit is not None and self.results.count >= limit:
             return False
         if self._work is None:
-            self._queue.extend(self._collector.take())
+            self._queue.extend(self._collector.take(self.topology.meets_once))
             if not self._queue:
                 return False
             step = self._queue.popleft()

@@ -154,7 +154,8 @@ class WindowJoin:
 
     def heartbeat(self, side: Side, time: Any) -> None:
         """Say that a stream has come to this time, as if a row with it had been pushed: rows that wait for the stream
-        are joined, and windows that have closed are let go. The time is given as the time column has it."""
+        are joined, and windows that have closed are let go. The time is given as the time column has it. One that the
+        stream has reached already says nothing new and changes nothing."""
         began = clock.perf_counter()
         choose("side", side, SIDES)
         if self.options.time is None:
@@ -171,14 +172,18 @@ class WindowJoin:
             raise ArgumentError(f"time: {time!r} is no {type_}, as the time column {name!r} has it") from None
         reached = int(read_time(column, self.options.time.unit, "heartbeat: time")[0])
         with self._lock:
-            self._reach(self._usable("heartbeat", "open"), side, reached, began)
+            steps = self._usable("heartbeat", "open")
+            self._check_running("heartbeat", side)
+            self._reach(steps, side, reached, began)
 
     def end(self, side: Side) -> None:
-        """Say that a stream has ended: the other one no longer waits for it. A later push of it raises StateError."""
+        """Say that a stream has ended: the other one no longer waits for it. A later push, heartbeat or end of it
+        raises StateError."""
         began = clock.perf_counter()
         choose("side", side, SIDES)
         with self._lock:
             steps = self._usable("end", "open")
+            self._check_running("end", side)
             self._ended.add(side)
             if self.options.time is not None:
                 self._reach(steps, side, INT64_MAX, began)
@@ -228,7 +233,10 @@ class WindowJoin:
         return self._watermark
 
     def metrics(self) -> dict[str, Any]:
-        """Counts in, out and late, comparisons, latency percentiles in ms, window occupancy, figures per worker."""
+        """Counts in, out and late, comparisons, latency percentiles in ms, window occupancy, figures per worker.
+
+        A side's `window` counts the tuples that later ones of the other side can still meet.
+        """
         with self._lock:
             if self._steps is None:
                 return deepcopy(self._final_figures)
@@ -263,6 +271,10 @@ class WindowJoin:
             raise StateError(f"{call}: the join {_WHY[self._state]}")
         return self._steps
 
+    def _check_running(self, call: str, side: Side) -> None:
+        if side in self._ended:
+            raise StateError(f"{call}: end({side!r}) has ended this stream; open a new WindowJoin to push more")
+
     def break_off(self) -> None:
         """Something failed half way, so the join can no longer be trusted."""
         self._state = "broken"
@@ -277,8 +289,7 @@ class WindowJoin:
         steps.latency.note(began)
 
     def _push(self, steps: Steps, side: Side, batch: Any, argument: str, began: float) -> None:
-        if side in self._ended:
-            raise StateError(f"{argument}: end({side!r}) has ended this stream; open a new WindowJoin to push more")
+        self._check_running(argument, side)
         if steps.is_full():
             self._advance(steps)
             if steps.is_full():

@@ -17,11 +17,10 @@ from .front import Step, joined
 
 class Collector:
     """Merges steps. With `in_order` the front has put the tuples in order: both sides of a step join at once, and a
-    step stays below the largest size. With `meets_once` the topology allows both sides at once. Otherwise the left's
-    tuples join first, then the right's (see `Front`)."""
+    step stays below the largest size."""
 
-    def __init__(self, in_order: bool, meets_once: bool) -> None:
-        self._in_order, self._meets_once = in_order, meets_once
+    def __init__(self, in_order: bool) -> None:
+        self._in_order = in_order
         self._groups: list[list[Step]] = []
         """Neighbours that become one step: where order matters, as many as fit into one, else all."""
         self._rows_of_group = self.rows = 0
@@ -40,10 +39,11 @@ class Collector:
         self._rows_of_group += rows
         self.rows += rows
 
-    def take(self) -> list[Step]:
-        """What was collected, as few steps as possible."""
+    def take(self, meets_once: bool) -> list[Step]:
+        """What was collected, as few steps as possible. With `meets_once` the topology allows both sides at once. Else,
+        if they are not in order, the left's tuples join first, then the right's (see `Front`)."""
         groups, self._groups, self._rows_of_group, self.rows = self._groups, [], 0, 0
-        if self._in_order or self._meets_once:
+        if self._in_order or meets_once:
             return [_merged(group, SIDES) for group in groups]
         return [merged for group in groups for side in SIDES if (merged := _merged(group, (side,))).seen]
 

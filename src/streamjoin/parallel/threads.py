@@ -18,6 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from ..arrays import Rows
+from ..compile.background import same_for_threads
 from .mailbox import Counter, Mailbox, Waiting
 from .ports import Port
 
@@ -68,6 +69,7 @@ class Threads:
         self._fed: deque[tuple[int, Port, Any]] = deque()
         self._found: list[tuple[Rows, Rows]] = []
         self._alive: dict[int, threading.Thread] = {}
+        self._begin = same_for_threads()
         self._changing = threading.Lock()
         self.busy = [0.0] * workers
 
@@ -211,6 +213,7 @@ class Threads:
     # -- on a node's thread ----------------------------------------------------------------------------------------
 
     def _work(self, number: int, node: Receiver, cores: set[int] | None) -> None:
+        self._begin()
         if cores is not None:
             with suppress(OSError):  # pinning is only faster; the cores may be gone by now
                 os.sched_setaffinity(0, cores)

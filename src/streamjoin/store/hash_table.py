@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays import INT64_MAX, INT64_MIN, Array, Integers, Words
+from ..compile.background import is_rehearsing
 from ..compile.cache import compiled
 from ..compile.intrinsics import prefetch
 from ..payload.moves import move8, move16, move32, move64
@@ -33,7 +34,8 @@ from .words import COMPARED, NEXT, STOPPED, new_state
 if TYPE_CHECKING:
     from .subwindow import StoredSide
 
-SMALLEST = 1 << 12
+SMALLEST, REHEARSED = 1 << 12, 1 << 9
+"""Records of an empty table, and of one in a rehearsal: it has to grow."""
 BUCKETS = 2
 """Buckets per record, at least."""
 FIRST_NUMBER = 1 << 31
@@ -77,7 +79,7 @@ class HashTable:
         self._live: list[int] = []
         """Where the ranges of numbers begin that are in use."""
         self._highest, self.disorder, self._in_order_from = INT64_MIN, 0, FIRST_NUMBER
-        self._allocate(SMALLEST)
+        self._allocate(REHEARSED if is_rehearsing() else SMALLEST)
 
     def _allocate(self, capacity: int) -> None:
         memory = np.empty(capacity * self._record.itemsize + LINE, np.uint8)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self
 
-from ..arrays import Integers, Words
+from ..arrays import Integers, Rows, Words
 from ..tasks import RunAll
 from .batch import Batch, PairSink, Probing
 from .key_choice import KeyChooser
@@ -42,6 +42,12 @@ class Index(Protocol):
     @property
     def tuples(self) -> int:
         """How many tuples there are."""
+
+    def at_least(self, coordinate: int) -> int:
+        """How many of them lie at or above a coordinate."""
+
+    def rows(self, low: int, high: int) -> Rows:
+        """The row numbers of those at coordinates [low, high), if coordinates count up."""
 
     @property
     def room(self) -> int:

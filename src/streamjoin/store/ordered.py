@@ -121,6 +121,9 @@ class OrderedIndex(Subwindow):
         """All tuples, belated ones included."""
         return self.count + (0 if self._belated is None else self._belated.count)
 
+    def at_least(self, coordinate: int) -> int:
+        return super().at_least(coordinate) + (0 if self._belated is None else self._belated.at_least(coordinate))
+
     def as_batch(self) -> Batch:
         own = super().as_batch()
         return own if self._belated is None else concatenated([own, self._belated.as_batch()])

@@ -40,6 +40,14 @@ class Reach:
             start = 0
         _extend(array, start, stop, *self._bounds)
 
+    def at_least(self, column: IntegerColumn, count: int, value: int) -> int:
+        """How many of the first `count` coordinates are at least this value. Needs no machine code."""
+        if column.array is None:
+            return min(max(column.first + count - value, 0), count)
+        bounds = (column.array, column.array) if self._bounds is None else self._bounds
+        first, last = (int(bound[:count].searchsorted(value)) for bound in bounds)  # below, none is; beyond, all are
+        return int(np.count_nonzero(column.array[first:last] >= value)) + count - last
+
     def slice(
         self, column: IntegerColumn, start: int, stop: int, low: Integers, high: Integers
     ) -> tuple[Integers, Integers, int, int, int]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import INT64_MAX, Words
+from ..arrays import INT64_MAX, Rows, Words
 from ..predicate.lower import Lowered
 from ..side import Side
 from ..tasks import RunAll
@@ -243,6 +243,14 @@ class SideWindow:
     def count(self) -> int:
         return self._chain.count
 
+    def at_least(self, coordinate: int) -> int:
+        """How many tuples lie at or above a coordinate. Chains drop others only as whole subwindows."""
+        return sum(subwindow.at_least(coordinate) for subwindow in self._chain.subwindows)
+
+    def rows(self, low: int, high: int) -> Rows:
+        """The row numbers of the tuples at coordinates [low, high), if coordinates count up."""
+        return np.concatenate([np.empty(0, np.int64), *(part.rows(low, high) for part in self._chain.subwindows)])
+
     @property
     def created(self) -> int:
         return self._chain.created
@@ -274,9 +282,11 @@ class SideWindow:
         for subwindow in self._chain.subwindows:
             kinds[subwindow.name] = kinds.get(subwindow.name, 0) + 1
         newest = self._chain.subwindows[-1] if self._chain.subwindows else None
+        only, choice = self._chooser.only, self._choice
+        kind = only if choice is None else self._chooser.path(choice.kind)
         return {
-            "index": self._index if self._choice is None else self._chooser.path(self._choice.kind).name,
-            "why": "nothing is stored yet" if self._choice is None else self._chooser.why(self._choice),
+            "index": self._index if kind is None else kind.name,
+            "why": "nothing is stored yet" if choice is None else self._chooser.why(choice),
             "key": None if newest is None else newest.key,
             "subwindows": kinds,
             "switches": self._chooser.switches,

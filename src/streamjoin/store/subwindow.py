@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from ..arrays import Array, Integers
+from ..arrays import Array, Integers, Rows
 from ..compile.background import is_rehearsing
 from ..compile.cache import Kernel, LazyKernel
 from ..compile.generic import is_ascending
@@ -149,6 +149,13 @@ class Subwindow:
     @property
     def tuples(self) -> int:
         return self.count
+
+    def at_least(self, coordinate: int) -> int:
+        return self.reach.at_least(self.coordinate, self.count, coordinate)
+
+    def rows(self, low: int, high: int) -> Rows:
+        first = self.coordinate.first
+        return self.row.slice(min(max(low - first, 0), self.count), min(max(high - first, 0), self.count))
 
     @property
     def highest(self) -> int:

@@ -156,8 +156,8 @@ class NodeTopology:
         """The nodes hear of it with the next tuples, or a few steps later."""
         self._floor[side] = floor
 
-    def occupancy(self, side: Side) -> int:
-        return sum(windows[side].count for windows in self._stored)
+    def occupancy(self, side: Side, floor: int | None = None) -> int:
+        return sum(windows[side].at_least(floor) for windows in self._stored)
 
     def first_row(self, side: Side) -> int | None:
         rows = [windows[side].window.first_row for windows in self._stored]
@@ -166,13 +166,13 @@ class NodeTopology:
     def indexes(self) -> dict[Side, dict[str, Any]]:
         return {side: self._stored[0][side].window.figures() for side in SIDES}
 
-    def workers(self) -> list[dict[str, Any]]:
+    def workers(self, floors: Floors = NO_FLOORS) -> list[dict[str, Any]]:
         return [
             {
                 "worker": number,
                 "busy_s": self._threads.busy[number],
                 "comparisons": sum(window.comparisons for window in windows.values()),
-                **{f"{side}_window": windows[side].count for side in SIDES},
+                **{f"{side}_window": windows[side].at_least(floors.get(side)) for side in SIDES},
                 "bytes": sum(window.window.nbytes for window in windows.values()),
             }
             for number, windows in enumerate(self._stored)

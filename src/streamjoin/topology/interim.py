@@ -2,6 +2,18 @@
 
 A tuple's candidates are the stored tuples in its window, or those with its key, whichever are fewer. They are written
 out pair by pair and tested column by column. It makes some tens of million comparisons per second.
+
+The law of the change-over: a tuple is *old* if its step began in NumPy, else *new*. When machine code is there, all old
+tuples that are stored move into shared windows. Then
+
+    old and old     are found by the old tuple that probes: in NumPy, or in the shared windows what is left of its step
+    new and old     are found by the new tuple, when it probes the shared windows
+    new and new     are found by the successor
+
+so each pair is found once. That the new tuple has the old one in its [low, high) is the front's promise: the later of
+two steps finds the tuples of the earlier one. A successor with shared windows takes the old tuples into its own, and
+that is all. One that is made of nodes never sees them. They lie beside it, are met as soon as a new tuple comes, and
+get fewer until the last one has expired.
 """
 
 from __future__ import annotations
@@ -16,57 +28,76 @@ from ..predicate.lower import Lowered
 from ..predicate.pairs import PairCondition
 from ..side import SIDES, Side, other
 from ..store import Batch
-from ..store.batch import Decide, concatenated, lasting
-from .protocol import NO_FLOORS, Chores, Floors, Pairs, Unmet
+from ..store.batch import concatenated, lasting
+from .protocol import NO_FLOORS, Chores, Floors, Pairs, Setting, Topology, Unmet
 from .shared_windows import SharedWindows
+from .three_step import ThreeStep
 
 CANDIDATES = 1 << 18
 """Pairs that are tested at once."""
+MEANWHILE = "machine code is being compiled; NumPy serves meanwhile"
 FEW = 64
 """Candidates by time for each probing tuple, up to which nothing is sorted by key."""
 
 
 class Interim:
-    """Stands in for a topology over shared windows (`successor` makes it), until `is_ready`.
-
-    Invariant: the successor gets every stored tuple, and no pair is found by both.
-    """
+    """Stands in for an algorithm until `is_ready`; then it hands on what it is asked."""
 
     name: ClassVar[str] = "interim"
     one_core: ClassVar[bool] = False
     needs_order: ClassVar[bool] = False
     finds_late: ClassVar[bool] = False
-    meets_once: ClassVar[bool] = False
 
     def __init__(
-        self, successor: Callable[[], SharedWindows], lowered: Lowered, decide: Decide, is_ready: Callable[[], bool]
-    ) -> None:
-        self._make_successor = successor
-        self._successor: SharedWindows | None = None
-        self._is_ready, self._decide = is_ready, decide
+        self, algorithm: type[Topology], setting: Setting, lowered: Lowered, is_ready: Callable[[], bool]
+    ) -> None:  # fmt: skip
+        self._algorithm, self._setting = algorithm, setting
+        self._is_ready, self._decide = is_ready, setting.decide
+        self._successor: Topology | None = None
+        self._old: SharedWindows | None = None
+        """The windows of old tuples, once there is a successor. It may be the successor itself."""
         self._condition = PairCondition(lowered)
         self._held: dict[Side, _Held] = {side: _Held(lowered, side) for side in SIDES}
         self._compared = 0
 
     @property
+    def meets_once(self) -> bool:
+        """NumPy finds a pair twice if each of two tuples has the other in its range; the successor may not."""
+        return self._successor is not None and self._successor.meets_once
+
+    @property
+    def _beside(self) -> SharedWindows | None:
+        """The windows of old tuples, if they are not the successor's own."""
+        return None if self._old is self._successor else self._old
+
+    @property
+    def _parts(self) -> list[Topology]:
+        """Who has the tuples, once there is a successor."""
+        return [part for part in (self._successor, self._beside) if part is not None]
+
+    @property
     def comparisons(self) -> int:
-        return self._compared + (0 if self._successor is None else self._successor.comparisons)
+        return self._compared + sum(part.comparisons for part in self._parts)
 
     def _takes_over(self) -> SharedWindows | None:
-        """The successor, if machine code is there: it then has all that is stored."""
-        if self._successor is None and self._is_ready():
-            self._successor = self._make_successor()
+        """Where all old tuples are, if machine code is there: from then on there is a successor."""
+        if self._old is None and self._is_ready():
+            self._successor = successor = self._algorithm(self._setting)
+            self._old = old = successor if isinstance(successor, SharedWindows) else ThreeStep(self._setting)
             for side in SIDES:
                 for batch in self._held[side].give_up():
-                    self._successor.insert(side, batch)
-        return self._successor
+                    old.insert(side, batch)
+        return self._old
 
     def step(
         self, batches: Mapping[Side, Batch], chores: Chores = (), floors: Floors = NO_FLOORS
     ) -> Iterator[Pairs]:  # fmt: skip
-        successor = self._takes_over()
-        if successor is not None:
-            yield from successor.step(batches, chores, floors)
+        self._takes_over()
+        if self._successor is not None:
+            if self._beside is not None:
+                for side, batch in batches.items():
+                    yield from self._beside.visit(side, batch)
+            yield from self._successor.step(batches, chores, floors)
             return
         for chore in chores:
             chore()
@@ -76,20 +107,20 @@ class Interim:
             yield from self._compare(side, batch)
 
     def _compare(self, side: Side, batch: Batch) -> Iterator[Pairs]:
-        """Find the pairs of tuples that are stored already, or let the successor find what is left of them."""
+        """Find the pairs of tuples that are stored already, or have those found that are left of them."""
         stored = self._held[other(side)]
-        if not stored.count and self._successor is None:
+        if self._old is not None:
+            yield from self._old.probe(side, batch)
             return
-        if self._successor is not None:
-            yield from self._successor.probe(side, batch)
+        if not stored.count:
             return
         everything, first, last, order = stored.candidates(batch)
         ends = np.cumsum(last - first)
         begin = 0
         while begin < len(batch):
-            successor = self._takes_over()
-            if successor is not None:
-                yield from successor.probe(side, batch.slice(begin, len(batch)))
+            old = self._takes_over()
+            if old is not None:
+                yield from old.probe(side, batch.slice(begin, len(batch)))
                 return
             before = int(ends[begin - 1]) if begin else 0
             stop = max(int(np.searchsorted(ends, before + CANDIDATES, side="right")), begin + 1)
@@ -116,41 +147,45 @@ class Interim:
         return [rows["left"]], [rows["right"]]
 
     def finish(self) -> Iterator[Pairs]:
-        yield from ()
+        if self._successor is not None:
+            yield from self._successor.finish()
 
     def unmet(self) -> list[Unmet]:
-        return []
+        """Pairs with an old tuple are found at once."""
+        return [] if self._successor is None else self._successor.unmet()
 
     def expire(self, side: Side, floor: int) -> None:
-        if self._successor is None:
-            self._held[side].expire(floor)
-        else:
-            self._successor.expire(side, floor)
+        self._held[side].expire(floor)
+        for part in self._parts:
+            part.expire(side, floor)
+        beside = self._beside
+        if beside is not None and not any(map(beside.occupancy, SIDES)):
+            beside.close()  # what its index has reserved goes with the last tuple
 
-    def occupancy(self, side: Side) -> int:
-        return self._held[side].count if self._successor is None else self._successor.occupancy(side)
+    def occupancy(self, side: Side, floor: int | None = None) -> int:
+        return self._held[side].at_least(floor) + sum(part.occupancy(side, floor) for part in self._parts)
 
     def first_row(self, side: Side) -> int | None:
-        return self._held[side].first_row if self._successor is None else self._successor.first_row(side)
+        rows = [self._held[side].first_row, *(part.first_row(side) for part in self._parts)]
+        return min((row for row in rows if row is not None), default=None)
 
     def indexes(self) -> dict[Side, dict[str, Any]]:
+        """Which index will serve, as far as is known without any tuple, and that NumPy does until then."""
         if self._successor is not None:
             return self._successor.indexes()
-        figures: dict[str, Any] = {
-            "index": "scan", "why": "machine code is being compiled; NumPy serves meanwhile", "key": None,
-            "subwindows": {}, "switches": 0, "key_changes": 0, "reach": None, "estimates": {}, "bytes": 0, "newest": {},
-        }  # fmt: skip
-        return {side: dict(figures) for side in SIDES}
+        empty = {side: self._setting.make_window(side, "").figures() for side in SIDES}
+        return {side: {**figures, "why": MEANWHILE} for side, figures in empty.items()}
 
-    def workers(self) -> list[dict[str, Any]]:
+    def workers(self, floors: Floors = NO_FLOORS) -> list[dict[str, Any]]:
+        """The successor's figures, once there is one: without old tuples that lie beside it."""
         if self._successor is not None:
-            return self._successor.workers()
-        windows = {f"{side}_window": self.occupancy(side) for side in SIDES}
+            return self._successor.workers(floors)
+        windows = {f"{side}_window": self.occupancy(side, floors.get(side)) for side in SIDES}
         return [{"worker": 0, "busy_s": 0.0, "comparisons": self._compared, **windows, "bytes": 0}]
 
     def close(self) -> None:
-        if self._successor is not None:
-            self._successor.close()
+        for part in self._parts:
+            part.close()
         for held in self._held.values():
             held.give_up()
 
@@ -184,6 +219,12 @@ class _Held:
             if count:
                 kept.append(batch if 2 * count > len(batch) else batch.take(np.flatnonzero(alive)))
         self._batches, self.count = kept, sum(map(len, kept))
+
+    def at_least(self, floor: int | None) -> int:
+        """How many tuples lie at or above a coordinate; None: all."""
+        if floor is None:
+            return self.count
+        return sum(int(np.count_nonzero(batch.coordinate >= floor)) for batch in self._batches)
 
     def give_up(self) -> list[Batch]:
         batches, self._batches, self.count = self._batches, [], 0

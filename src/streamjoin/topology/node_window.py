@@ -61,6 +61,10 @@ class Ledger:
         """Rows below this one are not stored any more (None: no row is)."""
         self._first[side] = self._end[side] if row is None else min(max(row, self._first[side]), self._end[side])
 
+    def at_least(self, side: Side, rows: Rows, coordinate: int) -> int:
+        """How many of some rows lie at or above a coordinate."""
+        return int(np.count_nonzero(self._known[side][0, rows - self._base[side]] >= coordinate))
+
     def within(self, left: Rows, right: Rows) -> tuple[Rows, Rows]:
         """Those of some pairs that are in the window."""
         keep = _within(left - self._base["left"], right - self._base["right"], *(self._known[s] for s in SIDES))
@@ -101,7 +105,8 @@ class StoredWindow:
         self._window, self._side = window, side
         self._ledger, self._decide, self._report = ledger, decide, report
         self._checkpoint = checkpoint
-        self._blocks: deque[tuple[int, int]] = deque()  # each block's highest coordinate, and where it ends
+        self._blocks: deque[tuple[int, int, int]] = deque()
+        """Each block's lowest and highest coordinate, and where it ends. The first one begins at `head`."""
         self.head = self.tail = 0
         self.comparisons = 0
 
@@ -110,7 +115,7 @@ class StoredWindow:
         places = np.arange(self.tail, self.tail + len(batch))
         self._window.insert(Batch(batch.row, places, places, places, batch.slots))
         self.tail += len(batch)
-        self._blocks.append((extremes(batch.coordinate)[1], self.tail))
+        self._blocks.append((*extremes(batch.coordinate), self.tail))
 
     def probe(self, block: Block, start: int, stop: int) -> None:
         batch: Batch = block.batch
@@ -140,11 +145,11 @@ class StoredWindow:
         if head > self.head:
             self.head = head
             self._window.expire(head)
-            while self._blocks and self._blocks[0][1] <= head:
+            while self._blocks and self._blocks[0][-1] <= head:
                 self._blocks.popleft()
 
     def below(self, head: int, floor: int) -> int:
-        for highest, end in self._blocks:
+        for _, highest, end in self._blocks:
             if highest >= floor:
                 break
             head = max(head, end)
@@ -156,9 +161,19 @@ class StoredWindow:
         self._blocks.clear()
         self._window.clear()
 
-    @property
-    def count(self) -> int:
-        return self.tail - self.head
+    def at_least(self, floor: int | None) -> int:
+        """How many tuples lie at or above a coordinate; None: all. The ledger knows those of blocks that lie on both
+        sides of it."""
+        if floor is None:
+            return self.tail - self.head
+        count, start = 0, self.head
+        for lowest, highest, end in list(self._blocks):  # the node may be at work
+            if lowest >= floor:
+                count += end - start
+            elif highest >= floor:
+                count += self._ledger.at_least(self._side, self._window.rows(start, end), floor)
+            start = end
+        return count
 
     @property
     def window(self) -> SideWindow:

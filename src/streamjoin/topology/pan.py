@@ -159,6 +159,6 @@ class PanJoin(SharedWindows):
     def expire(self, side: Side, floor: int) -> None:
         self._commands["expire"] += self._windows[side].expire(floor)
 
-    def _shared_figures(self) -> dict[str, Any]:
+    def _shared_figures(self, floors: Floors) -> dict[str, Any]:
         created = sum(window.created for window in self._windows.values())
-        return {**super()._shared_figures(), "commands": {**self._commands, "create": created}}
+        return {**super()._shared_figures(floors), "commands": {**self._commands, "create": created}}

@@ -55,11 +55,13 @@ class Topology(Protocol):
     """It must get the tuples in the merged order."""
     finds_late: ClassVar[bool]
     """It may find a pair later than it could: see `unmet`."""
-    meets_once: ClassVar[bool]
-    """It brings two tuples together once, in whatever order they come. So both sides of a step may come at once even
-    where each is in the other's range."""
 
     def __init__(self, setting: Setting) -> None: ...
+
+    @property
+    def meets_once(self) -> bool:
+        """It brings two tuples together once, in whatever order they come. So both sides of the next step may come at
+        once even where each is in the other's range."""
 
     @property
     def comparisons(self) -> int:
@@ -86,8 +88,8 @@ class Topology(Protocol):
     def expire(self, side: Side, floor: int) -> None:
         """No future tuple will meet a tuple of this side below the floor."""
 
-    def occupancy(self, side: Side) -> int:
-        """Tuples that are stored of one side."""
+    def occupancy(self, side: Side, floor: int | None = None) -> int:
+        """Tuples that are stored of one side: all of them, or those at or above a coordinate."""
 
     def first_row(self, side: Side) -> int | None:
         """The smallest row number stored of one side."""
@@ -95,8 +97,8 @@ class Topology(Protocol):
     def indexes(self) -> dict[Side, dict[str, Any]]:
         """Which index holds each side's window, on which keys, and why."""
 
-    def workers(self) -> list[dict[str, Any]]:
-        """Figures for each worker."""
+    def workers(self, floors: Floors = NO_FLOORS) -> list[dict[str, Any]]:
+        """Figures for each worker. Of its windows, tuples below their side's floor do not count."""
 
     def close(self) -> None:
         """Let threads and tuples go; only figures may be asked for afterwards."""

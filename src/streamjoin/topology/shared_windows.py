@@ -39,6 +39,7 @@ class ProbeTask:
 class SharedWindows:
     """A base of topologies. A subclass adds `name` and `step`."""
 
+    name: ClassVar[str]
     one_core: ClassVar[bool] = False
     needs_order: ClassVar[bool] = False
     finds_late: ClassVar[bool] = False
@@ -80,6 +81,13 @@ class SharedWindows:
                     yield sink.take()
             yield sink.take()
 
+    def visit(self, side: Side, batch: Batch) -> Iterator[Pairs]:
+        """Find the pairs of tuples that are not taken in."""
+        window = self._windows[other(side)]
+        if window.count:
+            window.expect(batch)
+            yield from self.probe(side, batch)
+
     def _sink(self, probing: Side) -> PairSink:
         return PairSink(self._decide, left_probes=probing == "left")
 
@@ -97,8 +105,9 @@ class SharedWindows:
     def expire(self, side: Side, floor: int) -> None:
         self._windows[side].expire(floor)
 
-    def occupancy(self, side: Side) -> int:
-        return self._windows[side].count
+    def occupancy(self, side: Side, floor: int | None = None) -> int:
+        window = self._windows[side]
+        return window.count if floor is None else window.at_least(floor)
 
     def first_row(self, side: Side) -> int | None:
         return self._windows[side].first_row
@@ -106,17 +115,17 @@ class SharedWindows:
     def indexes(self) -> dict[Side, dict[str, Any]]:
         return {side: window.figures() for side, window in self._windows.items()}
 
-    def workers(self) -> list[dict[str, Any]]:
+    def workers(self, floors: Floors = NO_FLOORS) -> list[dict[str, Any]]:
         """The windows are shared: the first entry has the counts, each has the seconds that its thread was busy."""
-        busy = list(self._crew.busy.values()) or [0.0]
-        return [{"worker": n, "busy_s": s, **(self._shared_figures() if not n else {})} for n, s in enumerate(busy)]
+        first, *others = list(self._crew.busy.values()) or [0.0]
+        entries = [{"worker": 0, "busy_s": first, **self._shared_figures(floors)}]
+        return entries + [{"worker": n, "busy_s": s} for n, s in enumerate(others, 1)]
 
-    def _shared_figures(self) -> dict[str, Any]:
+    def _shared_figures(self, floors: Floors) -> dict[str, Any]:
         """Figures of the whole, whoever did the work."""
         return {
             "comparisons": self.comparisons,
-            "left_window": self.occupancy("left"),
-            "right_window": self.occupancy("right"),
+            **{f"{side}_window": self.occupancy(side, floors.get(side)) for side in SIDES},
             "bytes": sum(window.nbytes for window in self._windows.values()),
         }
 

@@ -29,5 +29,5 @@ class ThreeStep(SharedWindows):
         for side, batch in batches.items():
             yield from self.probe(side, batch)
 
-    def workers(self) -> list[dict[str, Any]]:
-        return [{"worker": 0, **self._shared_figures()}]
+    def workers(self, floors: Floors = NO_FLOORS) -> list[dict[str, Any]]:
+        return [{"worker": 0, **self._shared_figures(floors)}]
