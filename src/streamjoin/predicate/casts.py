@@ -163,17 +163,20 @@ def _from_string(text: str, target: Type) -> Any:
 
 def java_float(value: float, type_: Type) -> str:
     """A float or double as Java prints it: 1.0, 1.0E10, NaN, Infinity."""
-    if value != value:
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    shortest = str(np.float32(value)) if type_.kind == "float" else repr(value)
-    sign, digits, exponent = Decimal(shortest).normalize().as_tuple()
+    return java_form(str(np.float32(value)) if type_.kind == "float" else repr(value))
+
+
+def java_form(shortest: str) -> str:
+    """The text of a float with the fewest digits, as Java lays them out."""
+    number = Decimal(shortest)
+    minus = "-" if number.is_signed() else ""
+    if not number.is_finite():
+        return "NaN" if number.is_nan() else f"{minus}Infinity"
+    _, digits, exponent = number.normalize().as_tuple()
     assert isinstance(exponent, int)
     text = "".join(map(str, digits))
     point = len(digits) + exponent
-    minus = "-" if sign else ""
-    if value == 0:
+    if not number:
         return minus + "0.0"
     if -3 < point <= 7:
         if point <= 0:

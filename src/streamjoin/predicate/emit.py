@@ -273,7 +273,7 @@ class Emitter(DecimalEmitter):
             valid = both_valid(value.valid, self.name(f"isfinite({code})"))
             return self._named(f"sat64(f64({code}) * f64({TICKS_PER_DAY[target.unit] / 86_400}))", valid, target)
         elif source.kind == "decimal":
-            raise NotEmittable(source)
+            code = self._decimal_to_integer(value, len(str(TICKS_PER_DAY[target.unit] // 86_400)) - 1)
         elif source.is_integer:
             code = f"times(i64({code}), i64({TICKS_PER_DAY[target.unit] // 86_400}))"
         elif source.kind != "boolean" and source.unit != target.unit:

@@ -61,14 +61,19 @@ def substring_of_each(text: pa.Array, start: Numbers, length: Numbers | None = N
     count = len(text)
     lengths, valid = (np.full(count, NO_LENGTH), None) if length is None else length
     first, ends = np.empty(count, np.int64), np.zeros(count + 1, np.int64)
-    starts, content = _bytes(text)
+    starts, content = text_bytes(text)
     if count:
         _find_parts(starts, content, start[0].astype(np.int64), lengths.astype(np.int64), first, ends)
     out = np.empty(max(int(ends[-1]), 1), np.uint8)
     _copy_parts(content, first, ends, out)
     valid = _both(_both(start[1], valid), np.asarray(text.is_valid()) if text.null_count else None)
+    return text_of_bytes(ends, out, valid)
+
+
+def text_of_bytes(ends: Array, content: Array, valid: Mask | None) -> pa.Array:
+    """The texts that lie one behind the other; `ends` begins with 0."""
     bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(TEXT, count, [bits, pa.py_buffer(ends), pa.py_buffer(out)])
+    return pa.Array.from_buffers(TEXT, len(ends) - 1, [bits, pa.py_buffer(ends), pa.py_buffer(content)])
 
 
 def _both(a: Mask | None, b: Mask | None) -> Mask | None:
@@ -117,13 +122,13 @@ def found(op: str, text: pa.Array, part: pa.Array) -> tuple[np.ndarray, np.ndarr
     """STARTSWITH, ENDSWITH and CONTAINS of two columns, and where neither is NULL."""
     result = np.zeros(len(text), np.bool_)
     if len(text):
-        _search(*_bytes(text), *_bytes(part), {"startswith": 0, "endswith": 1, "contains": 2}[op], result)
+        _search(*text_bytes(text), *text_bytes(part), {"startswith": 0, "endswith": 1, "contains": 2}[op], result)
     if not (text.null_count or part.null_count):
         return result, None
     return result, np.asarray(text.is_valid()) & np.asarray(part.is_valid())
 
 
-def _bytes(text: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+def text_bytes(text: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Where each text begins and ends, and all bytes."""
     _, offsets, data = text.buffers()
     starts = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]

@@ -27,6 +27,7 @@ from .expr import COMPARISONS, Call, Cast, Column, Constant, Expr, sides
 from .frames import PLAIN, Frame, read_numbers
 from .texts import TEXT, plain_text
 from .types import BOOLEAN, STRING, Type
+from .value_to_text import text_of
 
 __all__ = ["PLAIN", "Frame", "Program", "plain_text", "read_numbers"]
 
@@ -83,6 +84,17 @@ class _FrameEmitter(Emitter):
         """Texts that are read as numbers or moments."""
         text = self.text(expr.arg)
         return lambda frame: texts.read(text(frame), expr.type, dtype, lambda each: cast(each, STRING, expr.type))
+
+    def _program(self, exprs: Sequence[Expr]) -> Program:
+        """A program for parts of an expression."""
+        program = Program(exprs)
+        self.slow += program.slow
+        self.per_row |= program.per_row
+        return program
+
+    def _values(self, expr: Expr) -> Callable[[Frame], tuple[Array, Mask | None]]:
+        program = self._program([expr])
+        return lambda frame: program.run(frame)[0]
 
     def _row_by_row(self, expr: Expr) -> Callable[[Frame], list[Any]]:
         if self._over_pairs:
@@ -176,9 +188,9 @@ class _FrameEmitter(Emitter):
                 return lambda frame: pa.repeat(pa.scalar(value, TEXT), frame.length)
             case Column():
                 return lambda frame: plain_text(frame.arrow(expr))
-            case Cast(arg) if arg.type.is_integer or arg.type == BOOLEAN:
-                program = Program([arg])
-                return lambda frame: _arrow(*program.run(frame)[0]).cast(TEXT)
+            case Cast(arg) if arg.type.kind not in ("string", "null"):
+                values = self._values(arg)
+                return lambda frame: text_of(*values(frame), arg.type)
             case Call(op, args) if all(arg.type == STRING for arg in args):
                 parts = [self.text(arg) for arg in args]
                 if op in _TEXT_FUNCTIONS:
@@ -190,12 +202,10 @@ class _FrameEmitter(Emitter):
                 if None not in bounds:
                     return lambda frame: texts.substring(whole(frame), *bounds)
             case Call("substring", (arg, *numbers)) if any(not isinstance(n, Constant) for n in numbers):
-                whole, program = self.text(arg), Program(numbers)
-                self.slow += program.slow
-                self.per_row |= program.per_row
+                whole, program = self.text(arg), self._program(numbers)
                 return lambda frame: texts.substring_of_each(whole(frame), *program.run(frame))
             case Call("case", args):
-                conditions = [Program([condition]) for condition in args[:-1:2]]
+                conditions = [self._program([condition]) for condition in args[:-1:2]]
                 choices = [self.text(choice) for choice in (*args[1::2], args[-1])]
 
                 def choose(frame: Frame) -> pa.Array:
@@ -204,9 +214,6 @@ class _FrameEmitter(Emitter):
                         result = pc.if_else(pa.array(condition.true_rows(frame)), choice(frame), result)
                     return result
 
-                for condition in conditions:
-                    self.slow += condition.slow
-                    self.per_row |= condition.per_row
                 return choose
         slow = self._row_by_row(expr)
         return lambda frame: pa.array(slow(frame), TEXT)
@@ -226,10 +233,6 @@ _TEXT_FUNCTIONS: dict[str, Callable[..., pa.Array]] = {
 def text_column(expr: Expr) -> TextColumn:
     """The texts of an expression that reads one stream."""
     return _FrameEmitter(over_pairs=False).text(expr)
-
-
-def _arrow(values: Array, valid: Mask | None) -> pa.Array:
-    return pa.array(values, mask=None if valid is None else ~valid)
 
 
 def column_dtype(type_: Type) -> str:
