@@ -94,21 +94,14 @@ LITERALS = ("0", "1", "-1", "3", "1.5", "-0.01", "1e0", "7L", "2147483647", "CAS
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 INTERVALS = ("l.iv", "r.iv", "INTERVAL 1 DAY", "INTERVAL -5 SECONDS", "INTERVAL 1 MICROSECOND", "INTERVAL 7 NANOSECOND")
 TYPES = (
-    "tinyint",
-    "smallint",
-    "int",
-    "bigint",
-    "float",
-    "double",
-    "decimal(5,2)",
-    "decimal(14,9)",
-    "decimal(18,4)",
+    "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(5,2)", "decimal(14,9)", "decimal(18,4)",
     "decimal(30,6)",
-)
+)  # fmt: skip
 UNARY = ("abs", "-", "floor", "ceil", "sqrt", "exp", "ln", "sin", "cos", "tan", "asin", "acos", "atan", "radians")
 TEXTS = (
     "l.s", "r.s", "'a'", "'abcdefgh'", "CAST(l.i AS string)", "CAST(r.d5 AS string)", "upper(l.s)", "trim(r.s)",
-    "substring(r.s, -2, 1)", "substring(l.s, 2)", "concat(l.s, r.s)",
+    "substring(r.s, -2, 1)", "substring(l.s, 2)", "concat(l.s, r.s)", "CAST(l.d - r.f AS string)",
+    "CAST(l.d18 * r.d5 AS string)", "CAST(l.ts + r.iv AS string)", "CAST(l.dt + r.si AS string)",
 )  # fmt: skip
 
 

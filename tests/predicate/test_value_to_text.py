@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from streamjoin.predicate import value_to_text
 from streamjoin.predicate.casts import cast
+from streamjoin.predicate.dialect import column_dtype
 from streamjoin.predicate.types import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, Type
 from streamjoin.predicate.value_to_text import text_of
-from streamjoin.predicate.vector import column_dtype
 
 from ..long import LONG
 

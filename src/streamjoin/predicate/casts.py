@@ -123,7 +123,7 @@ def _decimal_from_text(text: str, target: Type) -> int | None:
     return to_decimal(numerator, denominator, target)
 
 
-_BOOLEANS = {
+BOOLEAN_TEXTS = {
     **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
     **dict.fromkeys(("f", "false", "n", "no", "0"), False),
 }
@@ -132,7 +132,7 @@ _BOOLEANS = {
 def _from_string(text: str, target: Type) -> Any:
     text = text.strip(BLANKS)
     if target.kind == "boolean":
-        return _BOOLEANS.get(text.lower())
+        return BOOLEAN_TEXTS.get(text.lower())
     if target.kind == "date":
         return parse_date(text)
     if target.is_timestamp:

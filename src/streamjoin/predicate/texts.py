@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from ..arrays import Array, Mask
 from ..arrow.tables import decoded
 from ..compile.cache import compiled_with
-from .types import Type
 
 TEXT = pa.large_string()
 NO_LENGTH = 2**31
@@ -96,24 +95,6 @@ def mapped(function: Callable[[str], Any], text: pa.Array) -> pa.Array:
     return results.take(coded.indices)
 
 
-def read(text: pa.Array, type_: Type, dtype: str, convert: Callable[[str], Any]) -> tuple[Array, Mask]:
-    """Texts as values of another type, and which of them can be read. Plain numbers are read by Arrow, others by
-    `convert`, once for each different text."""
-    pattern = r"^-?[0-9]{1,9}$" if type_.kind in ("int", "bigint") else _DECIMALS if type_.kind == "double" else None
-    if pattern is not None and pc.all(pc.match_substring_regex(text, pattern)).as_py():
-        numbers = text.cast(pa.int64() if type_.is_integer else pa.float64())
-        return np.asarray(numbers.fill_null(0)).astype(dtype), np.asarray(text.is_valid())
-    coded = text.dictionary_encode()
-    values = [convert(each) for each in coded.dictionary.to_pylist()]
-    known = np.array([0, *(0 if value is None else value for value in values)], dtype)
-    valid = np.array([False, *(value is not None for value in values)])
-    places = np.asarray(coded.indices.fill_null(-1)) + 1
-    return known[places], valid[places]
-
-
-_DECIMALS = r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$"
-
-
 def _is_ascii(text: pa.Array) -> bool:
     return pc.all(pc.string_is_ascii(text)).as_py() is not False
 
@@ -130,6 +111,8 @@ def found(op: str, text: pa.Array, part: pa.Array) -> tuple[np.ndarray, np.ndarr
 
 def text_bytes(text: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Where each text begins and ends, and all bytes."""
+    if not len(text):
+        return np.zeros(1, np.int64), np.zeros(1, np.uint8)
     _, offsets, data = text.buffers()
     starts = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
     return starts, np.frombuffer(data, np.uint8) if data is not None and data.size else np.frombuffer(b"\0", np.uint8)

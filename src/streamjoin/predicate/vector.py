@@ -1,8 +1,8 @@
 """Whole columns at a time: the values of bound expressions over Arrow data, in NumPy.
 
 Everything that reads one stream only is computed here (filters and slots, once per tuple), and rechecks of candidate
-pairs, whose columns are gathered from both streams. What neither the dialect nor Arrow's text functions can say (text
-that is read as a number, for example) is evaluated row by row.
+pairs, whose columns are gathered from both streams. Text is computed as Arrow's text; `value_to_text` and
+`text_to_value` lead to it and back. What none of these can say is evaluated row by row.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ..arrays import Array, Mask
 from ..arrow.tables import valid_rows
 from ..side import Side
 from . import ops_vector, texts
-from .casts import cast
-from .dialect import is_wide
-from .emit import DTYPES, Emitter, NotEmittable, Value, both_valid, dtype_of, limit_of
+from .dialect import column_dtype, is_wide
+from .emit import DTYPES, Emitter, NotEmittable, Value, both_valid, limit_of
 from .evaluate import like_pattern
 from .expr import COMPARISONS, Call, Cast, Column, Constant, Expr, sides
 from .frames import PLAIN, Frame, read_numbers
+from .text_to_value import read
 from .texts import TEXT, plain_text
-from .types import BOOLEAN, STRING, Type
-from .value_to_text import text_of
+from .types import BOOLEAN, DOUBLE, STRING, Type
+from .value_to_text import shortest_text, text_of
 
 __all__ = ["PLAIN", "Frame", "Program", "plain_text", "read_numbers"]
 
@@ -67,23 +67,29 @@ class _FrameEmitter(Emitter):
             return super().value(expr)
         except NotEmittable:
             dtype = column_dtype(expr.type)
+        fetch = self._read_texts(expr, dtype) if isinstance(expr, Cast) else None
+        self._known[expr] = self._input(expr.type, fetch or self._one_by_one(expr, dtype))
+        return self._known[expr]
+
+    def _read_texts(self, expr: Cast, dtype: str) -> Callable[[Frame], tuple[Array, Mask]] | None:
+        """Texts that are read as values, and floats that become decimals by way of their texts."""
+        if expr.arg.type == STRING:
+            text = self.text(expr.arg)
+            return lambda frame: read(text(frame), expr.type, dtype)
+        if expr.arg.type.is_float:
+            values = self._values(Cast(expr.arg, DOUBLE))
+            return lambda frame: read(shortest_text(*values(frame)), expr.type, dtype)
+        return None
+
+    def _one_by_one(self, expr: Expr, dtype: str) -> Callable[[Frame], tuple[Array, Mask]]:
         function = self._row_by_row(expr)
-        if isinstance(expr, Cast) and expr.arg.type == STRING:
-            self._known[expr] = self._input(expr.type, self._read_texts(expr, dtype))
-            return self._known[expr]
 
         def fetch(frame: Frame) -> tuple[Array, Mask]:
             values = function(frame)
             valid = np.fromiter((x is not None for x in values), np.bool_, len(values))
             return np.array([0 if x is None else x for x in values], dtype), valid
 
-        self._known[expr] = self._input(expr.type, fetch)
-        return self._known[expr]
-
-    def _read_texts(self, expr: Cast, dtype: str) -> Callable[[Frame], tuple[Array, Mask]]:
-        """Texts that are read as numbers or moments."""
-        text = self.text(expr.arg)
-        return lambda frame: texts.read(text(frame), expr.type, dtype, lambda each: cast(each, STRING, expr.type))
+        return fetch
 
     def _program(self, exprs: Sequence[Expr]) -> Program:
         """A program for parts of an expression."""
@@ -233,11 +239,6 @@ _TEXT_FUNCTIONS: dict[str, Callable[..., pa.Array]] = {
 def text_column(expr: Expr) -> TextColumn:
     """The texts of an expression that reads one stream."""
     return _FrameEmitter(over_pairs=False).text(expr)
-
-
-def column_dtype(type_: Type) -> str:
-    """The NumPy type of a column of values; NotEmittable for text."""
-    return "object" if is_wide(type_) else dtype_of(type_)
 
 
 class Program:
