@@ -16,11 +16,11 @@ from abc import abstractmethod
 from typing import Any
 
 from .dialect import CONVERT, DTYPES, INT64_LIMIT, NotEmittable, Value, both_valid, dtype_of, limit_of
-from .emit_decimals import DecimalEmitter
+from .emit_decimals import FLOAT_DIGITS, DecimalEmitter
 from .expr import COMPARISONS, FLOAT_FUNCTIONS, Call, Cast, Column, Constant, Expr
 from .types import BOOLEAN, TICKS_PER_DAY, Type
 
-__all__ = ["DTYPES", "Emitter", "NotEmittable", "Value", "both_valid", "dtype_of", "limit_of"]
+__all__ = ["DTYPES", "FLOAT_DIGITS", "Emitter", "NotEmittable", "Value", "both_valid", "dtype_of", "limit_of"]
 
 
 class Emitter(DecimalEmitter):

@@ -16,7 +16,7 @@ from .types import INTEGER_BITS, TICKS_PER_DAY, Type
 
 _DIGITS = 18
 """The digits of the largest power of ten that is one word."""
-_FLOAT_DIGITS = 14
+FLOAT_DIGITS = 14
 """The digits of decimals that are made of doubles in doubles: one fewer than a double always keeps."""
 
 
@@ -232,7 +232,7 @@ class DecimalEmitter(ABC):
         doubles have one order, so this is decided by the double nearest to `half`, unless that is the double itself.
         Then the text is `half`: both have 15 digits at most, and no two such texts are nearest to one double.
         """
-        if target.precision > _FLOAT_DIGITS:
+        if target.precision > FLOAT_DIGITS:
             raise NotEmittable(target)
         number = self.name(f"f64({value.code})")
         size = self.name(f"abs_({number})")

@@ -52,7 +52,7 @@ def substring(text: pa.Array, start: int, length: int = NO_LENGTH) -> pa.Array:
         return pc.utf8_slice_codeunits(text, begin, min(max(begin + length, begin), NO_LENGTH))
     if length == NO_LENGTH:
         return pc.utf8_slice_codeunits(text, start)
-    return mapped(lambda each: each[max(len(each) + start, 0) : max(len(each) + start + length, 0)], text)
+    return substring_of_each(text, (np.full(len(text), start), None), (np.full(len(text), length), None))
 
 
 def substring_of_each(text: pa.Array, start: Numbers, length: Numbers | None = None) -> pa.Array:
@@ -93,6 +93,21 @@ def mapped(function: Callable[[str], Any], text: pa.Array) -> pa.Array:
     coded = text.dictionary_encode()
     results = pa.array([None if each is None else function(each) for each in coded.dictionary.to_pylist()], TEXT)
     return results.take(coded.indices)
+
+
+FUNCTIONS: dict[str, Callable[..., pa.Array]] = {
+    "concat": concat,
+    "upper": upper,
+    "lower": lower,
+    "trim": trim,
+    "coalesce": pc.coalesce,
+    "least": pc.min_element_wise,
+    "greatest": pc.max_element_wise,
+}
+"""The functions of texts that give texts, by name."""
+COMPARISONS = {
+    "eq": pc.equal, "ne": pc.not_equal, "lt": pc.less, "le": pc.less_equal, "gt": pc.greater, "ge": pc.greater_equal,
+}  # fmt: skip
 
 
 def _is_ascii(text: pa.Array) -> bool:

@@ -20,7 +20,7 @@ from ..arrow.tables import valid_rows
 from ..side import Side
 from . import ops_vector, texts
 from .dialect import column_dtype, is_wide
-from .emit import DTYPES, Emitter, NotEmittable, Value, both_valid, limit_of
+from .emit import DTYPES, FLOAT_DIGITS, Emitter, NotEmittable, Value, both_valid, limit_of
 from .evaluate import like_pattern
 from .expr import COMPARISONS, Call, Cast, Column, Constant, Expr, sides
 from .frames import PLAIN, Frame, read_numbers
@@ -32,9 +32,6 @@ from .value_to_text import shortest_text, text_of
 __all__ = ["PLAIN", "Frame", "Program", "plain_text", "read_numbers"]
 
 _NAMESPACE = {name: getattr(ops_vector, name) for name in ops_vector.__all__}
-_COMPARE = {
-    "eq": pc.equal, "ne": pc.not_equal, "lt": pc.less, "le": pc.less_equal, "gt": pc.greater, "ge": pc.greater_equal,
-}  # fmt: skip
 # Constants of the dialect, which are converted once, not in each call.
 _CONSTANT = re.compile(r"\b[if]\d+\(-?\d[\d.e+-]*\)")
 
@@ -76,10 +73,25 @@ class _FrameEmitter(Emitter):
         if expr.arg.type == STRING:
             text = self.text(expr.arg)
             return lambda frame: read(text(frame), expr.type, dtype)
-        if expr.arg.type.is_float:
-            values = self._values(Cast(expr.arg, DOUBLE))
-            return lambda frame: read(shortest_text(*values(frame)), expr.type, dtype)
-        return None
+        return self._long_decimals(expr, dtype) if expr.arg.type.is_float else None
+
+    def _long_decimals(self, expr: Cast, dtype: str) -> Callable[[Frame], tuple[Array, Mask]]:
+        """Floats that become decimals of more digits than the dialect can make: those that need few by the dialect, the
+        others by way of their texts."""
+        few = Type("decimal", FLOAT_DIGITS, min(expr.type.scale, FLOAT_DIGITS))
+        program = self._program([Cast(expr.arg, DOUBLE), Cast(expr.arg, few)])
+
+        def fetch(frame: Frame) -> tuple[Array, Mask]:
+            (floats, known), (numbers, made) = program.run(frame)
+            values, valid = numbers.astype(dtype), np.ones(len(floats), np.bool_) if made is None else made.copy()
+            if few.scale < expr.type.scale:
+                valid[:] = False
+            rest = ~valid & np.isfinite(floats) & (True if known is None else known)
+            if rest.any():
+                values[rest], valid[rest] = read(shortest_text(floats[rest], None), expr.type, dtype)
+            return values, valid
+
+        return fetch
 
     def _one_by_one(self, expr: Expr, dtype: str) -> Callable[[Frame], tuple[Array, Mask]]:
         function = self._row_by_row(expr)
@@ -97,10 +109,6 @@ class _FrameEmitter(Emitter):
         self.slow += program.slow
         self.per_row |= program.per_row
         return program
-
-    def _values(self, expr: Expr) -> Callable[[Frame], tuple[Array, Mask | None]]:
-        program = self._program([expr])
-        return lambda frame: program.run(frame)[0]
 
     def _row_by_row(self, expr: Expr) -> Callable[[Frame], list[Any]]:
         if self._over_pairs:
@@ -156,7 +164,7 @@ class _FrameEmitter(Emitter):
         text, *others = (self.text(arg) for arg in expr.args if arg.type == STRING)
         op = expr.op
         if op in COMPARISONS:
-            compare = _COMPARE[op]
+            compare = texts.COMPARISONS[op]
             return lambda frame: read_numbers(compare(text(frame), others[0](frame)), BOOLEAN)
         if op == "in":
             items = pa.array([item.value for item in expr.args[1:] if isinstance(item, Constant)], TEXT)
@@ -195,12 +203,12 @@ class _FrameEmitter(Emitter):
             case Column():
                 return lambda frame: plain_text(frame.arrow(expr))
             case Cast(arg) if arg.type.kind not in ("string", "null"):
-                values = self._values(arg)
-                return lambda frame: text_of(*values(frame), arg.type)
+                program = self._program([arg])
+                return lambda frame: text_of(*program.run(frame)[0], arg.type)
             case Call(op, args) if all(arg.type == STRING for arg in args):
                 parts = [self.text(arg) for arg in args]
-                if op in _TEXT_FUNCTIONS:
-                    function = _TEXT_FUNCTIONS[op]
+                if op in texts.FUNCTIONS:
+                    function = texts.FUNCTIONS[op]
                     return lambda frame: function(*(part(frame) for part in parts))
             case Call("substring", (arg, *numbers)) if all(isinstance(n, Constant) for n in numbers):
                 whole = self.text(arg)
@@ -223,17 +231,6 @@ class _FrameEmitter(Emitter):
                 return choose
         slow = self._row_by_row(expr)
         return lambda frame: pa.array(slow(frame), TEXT)
-
-
-_TEXT_FUNCTIONS: dict[str, Callable[..., pa.Array]] = {
-    "concat": texts.concat,
-    "upper": texts.upper,
-    "lower": texts.lower,
-    "trim": texts.trim,
-    "coalesce": pc.coalesce,
-    "least": pc.min_element_wise,
-    "greatest": pc.max_element_wise,
-}
 
 
 def text_column(expr: Expr) -> TextColumn:
