@@ -92,7 +92,7 @@ def _scan_offset(content, place, last):  # type: ignore[no-untyped-def]
     return -offset if sign == ord("-") else offset, whole
 
 
-@reader
+@reader()
 def read_moments(starts, content, digits, zoned, numbers, state):  # type: ignore[no-untyped-def]
     """Dates, or timestamps in ticks of so many digits behind the point. Where not `zoned`, an offset is ignored."""
     for i in range(len(state)):

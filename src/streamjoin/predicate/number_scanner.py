@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from ..arrays import Array
 from .text_scanner import LONG, OPEN, READ, TENS, UNREADABLE, byte_at, inline, is_digit, reader, trimmed
+from .texts import text_of_bytes
 
 MOST_DIGITS = 36
 """A number is kept in two parts of 18 digits, which are 64 bits each."""
@@ -69,7 +73,25 @@ def _scan(content, place, last):  # type: ignore[no-untyped-def]
     return _Number(negative, head, tail, kept, power, digits, point, exponent, place)
 
 
-@reader
+def _read_by_arrow(starts: Array, content: Array, pattern: str, values: Array, state: Array) -> None:
+    """The numbers that Arrow reads: those that match a pattern."""
+    text = text_of_bytes(starts, content, None)
+    plain = pc.match_substring_regex(text, pattern)
+    is_plain = np.asarray(plain)
+    values[is_plain] = np.asarray(text.filter(plain).cast(pa.from_numpy_dtype(values.dtype)))
+    state[:] = np.where(is_plain, READ, OPEN)
+
+
+def _read_short_integers(starts: Array, content: Array, smallest: int, numbers: Array, state: Array) -> None:
+    digits = len(str(-smallest)) - 1
+    _read_by_arrow(starts, content, rf"^-?[0-9]{{1,{digits}}}$", numbers, state)
+
+
+def _read_short_floats(starts: Array, content: Array, floats: Array, state: Array) -> None:
+    _read_by_arrow(starts, content, r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$", floats, state)
+
+
+@reader(_read_short_integers)
 def read_integers(starts, content, smallest, numbers, state):  # type: ignore[no-untyped-def]
     """Whole numbers of a type, by its smallest; what is behind a point is cut off."""
     for i in range(len(state)):
@@ -99,7 +121,7 @@ def read_integers(starts, content, smallest, numbers, state):  # type: ignore[no
             numbers[i], state[i] = whole, READ
 
 
-@reader
+@reader()
 def read_decimals(  # type: ignore[no-untyped-def]
     starts, content, precision, scale, heads, tails, sizes, powers, state
 ):
@@ -131,7 +153,7 @@ def read_decimals(  # type: ignore[no-untyped-def]
         heads[i], powers[i], state[i] = -head if number.negative else head, power, READ
 
 
-@reader
+@reader(_read_short_floats)
 def read_floats(starts, content, floats, state):  # type: ignore[no-untyped-def]
     """Doubles: a short number times or by a power of ten that is exact is rounded once, and so is right. Long numbers
     are left to Arrow where they have a form that it reads."""

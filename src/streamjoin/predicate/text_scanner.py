@@ -21,12 +21,13 @@ inline = njit(nogil=True)
 
 
 def _leave_open(*arguments: Any) -> None:
-    """What serves until there is machine code: all is left to `casts`."""
     arguments[-1][:] = OPEN
 
 
-reader: Callable[[Callable[..., None]], Any] = compiled_with(_leave_open)
-"""Compiles a loop over texts that writes into `state`, its last argument, what became of each."""
+def reader(plain: Callable[..., None] = _leave_open) -> Callable[[Callable[..., None]], Any]:
+    """Compiles a loop over texts that writes into `state`, its last argument, what became of each. Until there is
+    machine code, `plain` serves, which may read less."""
+    return compiled_with(plain)
 
 
 @inline

@@ -125,12 +125,14 @@ def found(op: str, text: pa.Array, part: pa.Array) -> tuple[np.ndarray, np.ndarr
 
 
 def text_bytes(text: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Where each text begins and ends, and all bytes."""
-    if not len(text):
-        return np.zeros(1, np.int64), np.zeros(1, np.uint8)
-    _, offsets, data = text.buffers()
-    starts = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
-    return starts, np.frombuffer(data, np.uint8) if data is not None and data.size else np.frombuffer(b"\0", np.uint8)
+    """Where each text begins and ends, and all bytes. Never writable: Numba would compile for both kinds of arrays."""
+    starts, content = np.zeros(1, np.int64), np.zeros(1, np.uint8)
+    if len(text):
+        _, offsets, data = text.buffers()
+        starts = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
+        content = np.frombuffer(data, np.uint8) if data is not None and data.size else content
+    starts.flags.writeable = content.flags.writeable = False
+    return starts, content
 
 
 def _search_row_by_row(
