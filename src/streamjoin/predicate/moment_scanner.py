@@ -77,19 +77,36 @@ def _scan_clock(content, place, last):  # type: ignore[no-untyped-def]
 
 
 @inline
+def _is_utc(content, place, last):  # type: ignore[no-untyped-def]
+    """Whether UTC or GMT comes next."""
+    if last - place < 3:
+        return False
+    a, b, c = content[place], content[place + 1], content[place + 2]
+    return (a == ord("U") and b == ord("T") and c == ord("C")) or (a == ord("G") and b == ord("M") and c == ord("T"))
+
+
+@inline
 def _scan_offset(content, place, last):  # type: ignore[no-untyped-def]
-    """The seconds of Z, [+-]hh or [+-]hh:mm, and whether that is all of the text. What has more parts is left open."""
+    """The seconds of Z, UTC, or [UTC][+-]hh[[:]mm], and whether that is all of the text. Other forms are left open."""
+    while byte_at(content, place, last) == ord(" "):
+        place += 1
     if byte_at(content, place, last) == ord("Z"):
         return 0, place + 1 == last
+    if _is_utc(content, place, last):
+        place += 3
+        if place == last:
+            return 0, True
     sign = byte_at(content, place, last)
     hours, end = _digits(content, place + 1, last, 2)
-    minutes = 0
-    if end == place + 3 and byte_at(content, end, last) == ord(":"):
-        minutes, end = _digits(content, end + 1, last, 2)
-    whole = (sign == ord("+") or sign == ord("-")) and (end == place + 3 or end == place + 6) and end == last
+    known, minutes = end == place + 3, 0
+    if known and end < last:
+        start = end + (content[end] == ord(":"))
+        minutes, end = _digits(content, start, last, 2)
+        known = end == start + 2
     offset = hours * 3600 + minutes * 60
-    whole = whole and minutes < 60 and offset <= 18 * 3600
-    return -offset if sign == ord("-") else offset, whole
+    known = known and end == last and (sign == ord("+") or sign == ord("-"))
+    known = known and minutes < 60 and offset <= 18 * 3600
+    return -offset if sign == ord("-") else offset, known
 
 
 @reader()
