@@ -116,7 +116,7 @@ _moments = st.builds(
     "{}{}{}{}".format,
     st.dates().map(str),
     st.one_of(st.just(""), st.times().map(" {}".format), st.times().map("T{}".format)),
-    st.sampled_from(["", "", ".5", "Z", "+02:00", "-1130", "+7", " UTC", "GMT+1:00", "U"]),
+    st.sampled_from(["", "", ".5", "Z", "+02:00", "-1130", "+7", " UTC", "GMT+1:00", "UT-3", "+02:00:30", "+2:300"]),
     st.sampled_from(["", " ", "x"]),
 )
 _letters = st.text("0123456789-+:. TZeE", max_size=22)

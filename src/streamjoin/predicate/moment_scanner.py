@@ -77,35 +77,36 @@ def _scan_clock(content, place, last):  # type: ignore[no-untyped-def]
 
 
 @inline
-def _is_utc(content, place, last):  # type: ignore[no-untyped-def]
-    """Whether UTC or GMT comes next."""
-    if last - place < 3:
-        return False
-    a, b, c = content[place], content[place + 1], content[place + 2]
-    return (a == ord("U") and b == ord("T") and c == ord("C")) or (a == ord("G") and b == ord("M") and c == ord("T"))
+def _behind_utc(content, place, last):  # type: ignore[no-untyped-def]
+    """Where UTC, GMT or UT ends; the place itself where none of them begins."""
+    a, b, c = byte_at(content, place, last), byte_at(content, place + 1, last), byte_at(content, place + 2, last)
+    if a == ord("U") and b == ord("T"):
+        return place + 3 if c == ord("C") else place + 2
+    return place + 3 if a == ord("G") and b == ord("M") and c == ord("T") else place
 
 
 @inline
 def _scan_offset(content, place, last):  # type: ignore[no-untyped-def]
-    """The seconds of Z, UTC, or [UTC][+-]hh[[:]mm], and whether that is all of the text. Other forms are left open."""
+    """The seconds of Z or of [UTC][[+-]h[[:]m[[:]ss]]], and whether that is all of the text. Each part takes as many
+    digits as it can. Where that leads nowhere, the text is left open."""
     while byte_at(content, place, last) == ord(" "):
         place += 1
     if byte_at(content, place, last) == ord("Z"):
         return 0, place + 1 == last
-    if _is_utc(content, place, last):
-        place += 3
-        if place == last:
-            return 0, True
-    sign = byte_at(content, place, last)
-    hours, end = _digits(content, place + 1, last, 2)
-    known, minutes = end == place + 3, 0
-    if known and end < last:
+    sign_at = _behind_utc(content, place, last)
+    if sign_at == last:
+        return 0, True
+    sign = content[sign_at]
+    offset, end = _digits(content, sign_at + 1, last, 2)
+    known = (sign == ord("+") or sign == ord("-")) and end > sign_at + 1
+    offset, unit = offset * 3600, 60
+    while known and end < last and unit > 0:
         start = end + (content[end] == ord(":"))
-        minutes, end = _digits(content, start, last, 2)
-        known = end == start + 2
-    offset = hours * 3600 + minutes * 60
-    known = known and end == last and (sign == ord("+") or sign == ord("-"))
-    known = known and minutes < 60 and offset <= 18 * 3600
+        number, end = _digits(content, start, last, 2)
+        known = number < 60 and end > start + (unit == 1)
+        offset += number * unit
+        unit //= 60
+    known = known and end == last and offset <= 18 * 3600
     return -offset if sign == ord("-") else offset, known
 
 

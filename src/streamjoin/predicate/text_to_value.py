@@ -1,7 +1,7 @@
 """Whole columns of texts that are read as numbers, dates, timestamps or booleans. `casts` says what each text means.
 
 Compiled loops read the usual forms and find what cannot be read. The few texts that they leave open (numbers of over 36
-digits, offsets with seconds) are read by `casts`, once for each different text.
+digits, zones by name) are read by `casts`, once for each different text.
 """
 
 from __future__ import annotations
