@@ -93,11 +93,15 @@ LITERALS = ("0", "1", "-1", "3", "1.5", "-0.01", "1e0", "7L", "2147483647", "CAS
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 INTERVALS = ("l.iv", "r.iv", "INTERVAL 1 DAY", "INTERVAL -5 SECONDS", "INTERVAL 1 MICROSECOND", "INTERVAL 7 NANOSECOND")
-TYPES = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal(5,2)", "decimal(18,4)", "decimal(30,6)")
+TYPES = (
+    "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(5,2)", "decimal(14,9)", "decimal(18,4)",
+    "decimal(30,6)",
+)  # fmt: skip
 UNARY = ("abs", "-", "floor", "ceil", "sqrt", "exp", "ln", "sin", "cos", "tan", "asin", "acos", "atan", "radians")
 TEXTS = (
     "l.s", "r.s", "'a'", "'abcdefgh'", "CAST(l.i AS string)", "CAST(r.d5 AS string)", "upper(l.s)", "trim(r.s)",
-    "substring(r.s, -2, 1)", "substring(l.s, 2)", "concat(l.s, r.s)",
+    "substring(r.s, -2, 1)", "substring(l.s, 2)", "concat(l.s, r.s)", "CAST(l.d - r.f AS string)",
+    "CAST(l.d18 * r.d5 AS string)", "CAST(l.ts + r.iv AS string)", "CAST(l.dt + r.si AS string)",
 )  # fmt: skip
 
 
@@ -240,6 +244,9 @@ PREDICATES: list[Any] = [
     "floor(l.d38 + r.d5) = ceil(l.d38 - r.d5)",
     "CAST(l.d38 + r.d38 AS bigint) > r.bi OR CAST(l.d18 * r.d18 AS smallint) = 2",
     "CAST(l.d18 * r.d18 AS decimal(10,2)) IS NULL OR CAST(l.ts + r.iv AS decimal(20,3)) < r.d18",
+    "CAST(l.d5 - r.d18 AS timestamp) < r.ts OR CAST(l.d38 + r.d38 AS timestamp) > l.ts",
+    "CAST(l.d + r.d AS decimal(10,2)) >= r.d5 OR CAST(l.f - r.f AS decimal(14,8)) = 0.1",
+    "CAST(l.u + r.u AS float) > l.f OR CAST(l.u - r.bi AS float) = r.f",
     "least(l.d38, r.d18) = greatest(l.d5, r.d38) OR CAST(l.d38 - r.d38 AS boolean)",
     "CASE WHEN l.i > r.i THEN l.d38 ELSE r.d5 END < coalesce(l.d18 + r.d38, 0.5)",
     "CAST(l.d18 * r.d18 AS double) > l.d OR CAST(l.d38 + r.d38 AS float) = l.f",

@@ -91,7 +91,8 @@ class Explanation:
         rechecked = [text for text in self.recheck if text not in self.row_by_row]
         if rechecked:
             lines += _listing("in columns", rechecked)
-            lines += [_line("", "compiled code only narrows these down; candidates are checked again, many at a time")]
+            lines += [_line("", "compiled code only narrows these down; candidates are checked again, many at a time,")]
+            lines += [_line("", "at 0.05 to 1 microsecond each")]
         if self.row_by_row:
             lines += _listing("row by row", self.row_by_row)
             lines += [_line("", "slow: up to some 20 microseconds for each candidate that the other conditions leave")]

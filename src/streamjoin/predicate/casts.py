@@ -123,7 +123,7 @@ def _decimal_from_text(text: str, target: Type) -> int | None:
     return to_decimal(numerator, denominator, target)
 
 
-_BOOLEANS = {
+BOOLEAN_TEXTS = {
     **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
     **dict.fromkeys(("f", "false", "n", "no", "0"), False),
 }
@@ -132,7 +132,7 @@ _BOOLEANS = {
 def _from_string(text: str, target: Type) -> Any:
     text = text.strip(BLANKS)
     if target.kind == "boolean":
-        return _BOOLEANS.get(text.lower())
+        return BOOLEAN_TEXTS.get(text.lower())
     if target.kind == "date":
         return parse_date(text)
     if target.is_timestamp:
@@ -163,17 +163,20 @@ def _from_string(text: str, target: Type) -> Any:
 
 def java_float(value: float, type_: Type) -> str:
     """A float or double as Java prints it: 1.0, 1.0E10, NaN, Infinity."""
-    if value != value:
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    shortest = str(np.float32(value)) if type_.kind == "float" else repr(value)
-    sign, digits, exponent = Decimal(shortest).normalize().as_tuple()
+    return java_form(str(np.float32(value)) if type_.kind == "float" else repr(value))
+
+
+def java_form(shortest: str) -> str:
+    """The text of a float with the fewest digits, as Java lays them out."""
+    number = Decimal(shortest)
+    minus = "-" if number.is_signed() else ""
+    if not number.is_finite():
+        return "NaN" if number.is_nan() else f"{minus}Infinity"
+    _, digits, exponent = number.normalize().as_tuple()
     assert isinstance(exponent, int)
     text = "".join(map(str, digits))
     point = len(digits) + exponent
-    minus = "-" if sign else ""
-    if value == 0:
+    if not number:
         return minus + "0.0"
     if -3 < point <= 7:
         if point <= 0:

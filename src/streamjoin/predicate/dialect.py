@@ -58,6 +58,11 @@ def dtype_of(type_: Type) -> str:
     return DTYPES[type_.kind]
 
 
+def column_dtype(type_: Type) -> str:
+    """The NumPy type of a column of values; NotEmittable for text."""
+    return "object" if is_wide(type_) else dtype_of(type_)
+
+
 def limit_of(type_: Type) -> int:
     """The largest magnitude of a decimal or an integer."""
     if type_.kind == "decimal":

@@ -16,11 +16,11 @@ from abc import abstractmethod
 from typing import Any
 
 from .dialect import CONVERT, DTYPES, INT64_LIMIT, NotEmittable, Value, both_valid, dtype_of, limit_of
-from .emit_decimals import DecimalEmitter
+from .emit_decimals import FLOAT_DIGITS, DecimalEmitter
 from .expr import COMPARISONS, FLOAT_FUNCTIONS, Call, Cast, Column, Constant, Expr
 from .types import BOOLEAN, TICKS_PER_DAY, Type
 
-__all__ = ["DTYPES", "Emitter", "NotEmittable", "Value", "both_valid", "dtype_of", "limit_of"]
+__all__ = ["DTYPES", "FLOAT_DIGITS", "Emitter", "NotEmittable", "Value", "both_valid", "dtype_of", "limit_of"]
 
 
 class Emitter(DecimalEmitter):
@@ -273,7 +273,7 @@ class Emitter(DecimalEmitter):
             valid = both_valid(value.valid, self.name(f"isfinite({code})"))
             return self._named(f"sat64(f64({code}) * f64({TICKS_PER_DAY[target.unit] / 86_400}))", valid, target)
         elif source.kind == "decimal":
-            raise NotEmittable(source)
+            code = self._decimal_to_integer(value, len(str(TICKS_PER_DAY[target.unit] // 86_400)) - 1)
         elif source.is_integer:
             code = f"times(i64({code}), i64({TICKS_PER_DAY[target.unit] // 86_400}))"
         elif source.kind != "boolean" and source.unit != target.unit:

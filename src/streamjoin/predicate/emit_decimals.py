@@ -16,6 +16,8 @@ from .types import INTEGER_BITS, TICKS_PER_DAY, Type
 
 _DIGITS = 18
 """The digits of the largest power of ten that is one word."""
+FLOAT_DIGITS = 14
+"""The digits of decimals that are made of doubles in doubles: one fewer than a double always keeps."""
 
 
 class DecimalEmitter(ABC):
@@ -215,15 +217,42 @@ class DecimalEmitter(ABC):
         elif source.is_timestamp:
             scale = len(str(TICKS_PER_DAY[source.unit] // 86_400)) - 1
             value = self._made(value.code, 1, value.valid, Type("decimal", 38, scale), INT64_LIMIT)
+        elif source.is_float:
+            return self._float_to_decimal(value, target)
         elif source.kind not in (*INTEGER_BITS, "decimal"):
             raise NotEmittable(target)
         if source.kind != "decimal":
             value = self._rescale(value, value.type.scale)
         return self._into(value, target)
 
-    def _decimal_to_integer(self, value: Value) -> str:
-        """The whole part in 64 bits, wrapped."""
-        unit, words = 10**value.type.scale, value.words
+    def _float_to_decimal(self, value: Value, target: Type) -> Value:
+        """What half up makes of the shortest decimal text of a double, without the text, for up to 14 digits.
+
+        With `whole` the digits before the cut, that text rounds up iff it is `half` = whole + 1/2 or more. Texts and
+        doubles have one order, so this is decided by the double nearest to `half`, unless that is the double itself.
+        Then the text is `half`: both have 15 digits at most, and no two such texts are nearest to one double.
+        """
+        if target.precision > FLOAT_DIGITS:
+            raise NotEmittable(target)
+        number = self.name(f"f64({value.code})")
+        size = self.name(f"abs_({number})")
+        shifted = self.name(f"({size} * f64({float(10**target.scale)}))")
+        inside = self.name(f"({shifted} < f64({float(10**target.precision)}))")
+        whole = self.name(f"floor(pick({inside}, {shifted}, f64(0.0)))")
+        half = f"((({whole} * f64(10.0)) + f64(5.0)) / f64({float(10 ** (target.scale + 1))}))"
+        near = self.name(f"pick(({size} >= {half}), {whole} + f64(1.0), {whole})")
+        signed = f"sat64(pick(({number} < f64(0.0)), -{near}, {near}))"
+        exact = Type("decimal", 38, target.scale)
+        made = self._made(signed, 1, both_valid(value.valid, inside), exact, 10**target.precision)
+        return self._into(made, target)
+
+    def _decimal_to_integer(self, value: Value, digits: int = 0) -> str:
+        """The whole part of a number with so many more digits before the point, in 64 bits, wrapped."""
+        drop, words = value.type.scale - digits, value.words
+        if drop <= 0:
+            code = value.code if words == 1 else self.name(f"w1({value.code})")
+            return f"mul64({code}, i64({10**-drop}))" if drop else code
+        unit = 10**drop
         if words == 1 and unit < INT64_LIMIT:
             return f"intdiv({value.code}, i64({unit}))"
         words = self._words(INT64_LIMIT, value.limit, unit)
@@ -237,5 +266,13 @@ class DecimalEmitter(ABC):
         if scale <= 15 and value.limit < 2**53:  # one division, correctly rounded
             return f"(f64({value.code}) / f64({float(10**scale)}))"
         if target.kind == "float" and not scale:  # whole numbers are rounded to 32 bits at once
-            raise NotEmittable(target)
+            return self._whole_to_float32(value)
         return f"wratio({self._as(value, self._words(INT64_LIMIT, value.limit))}, {scale})"
+
+    def _whole_to_float32(self, value: Value) -> str:
+        """Rounded once if it fits into 64 bits, else by way of the nearest double."""
+        if value.words == 1:
+            return f"f32({value.code})"
+        words = self._words(value.limit)
+        low = self.name(f"w1({value.code})")
+        return f"pick(weq({value.code}, w{words}({low})), f32({low}), f32(wratio({value.code}, 0)))"

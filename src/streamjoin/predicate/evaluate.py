@@ -1,7 +1,7 @@
 """A bound predicate as a plain Python function of two rows: slow, simple, and the judge of all compiled forms.
 
 Rows map column names to values as `values` describes them; `table_rows` makes them from Arrow data. The engine
-itself uses this path only for what neither kernels nor columns can do, such as text that is read as a number.
+itself uses this path only for what neither kernels nor columns can do.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from ..arrays import Array, Mask
 from ..arrow.tables import decoded
 from ..compile.cache import compiled_with
-from .types import Type
 
 TEXT = pa.large_string()
 NO_LENGTH = 2**31
@@ -53,7 +52,7 @@ def substring(text: pa.Array, start: int, length: int = NO_LENGTH) -> pa.Array:
         return pc.utf8_slice_codeunits(text, begin, min(max(begin + length, begin), NO_LENGTH))
     if length == NO_LENGTH:
         return pc.utf8_slice_codeunits(text, start)
-    return mapped(lambda each: each[max(len(each) + start, 0) : max(len(each) + start + length, 0)], text)
+    return substring_of_each(text, (np.full(len(text), start), None), (np.full(len(text), length), None))
 
 
 def substring_of_each(text: pa.Array, start: Numbers, length: Numbers | None = None) -> pa.Array:
@@ -61,14 +60,19 @@ def substring_of_each(text: pa.Array, start: Numbers, length: Numbers | None = N
     count = len(text)
     lengths, valid = (np.full(count, NO_LENGTH), None) if length is None else length
     first, ends = np.empty(count, np.int64), np.zeros(count + 1, np.int64)
-    starts, content = _bytes(text)
+    starts, content = text_bytes(text)
     if count:
         _find_parts(starts, content, start[0].astype(np.int64), lengths.astype(np.int64), first, ends)
     out = np.empty(max(int(ends[-1]), 1), np.uint8)
     _copy_parts(content, first, ends, out)
     valid = _both(_both(start[1], valid), np.asarray(text.is_valid()) if text.null_count else None)
+    return text_of_bytes(ends, out, valid)
+
+
+def text_of_bytes(ends: Array, content: Array, valid: Mask | None) -> pa.Array:
+    """The texts that lie one behind the other; `ends` begins with 0."""
     bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(TEXT, count, [bits, pa.py_buffer(ends), pa.py_buffer(out)])
+    return pa.Array.from_buffers(TEXT, len(ends) - 1, [bits, pa.py_buffer(ends), pa.py_buffer(content)])
 
 
 def _both(a: Mask | None, b: Mask | None) -> Mask | None:
@@ -91,22 +95,19 @@ def mapped(function: Callable[[str], Any], text: pa.Array) -> pa.Array:
     return results.take(coded.indices)
 
 
-def read(text: pa.Array, type_: Type, dtype: str, convert: Callable[[str], Any]) -> tuple[Array, Mask]:
-    """Texts as values of another type, and which of them can be read. Plain numbers are read by Arrow, others by
-    `convert`, once for each different text."""
-    pattern = r"^-?[0-9]{1,9}$" if type_.kind in ("int", "bigint") else _DECIMALS if type_.kind == "double" else None
-    if pattern is not None and pc.all(pc.match_substring_regex(text, pattern)).as_py():
-        numbers = text.cast(pa.int64() if type_.is_integer else pa.float64())
-        return np.asarray(numbers.fill_null(0)).astype(dtype), np.asarray(text.is_valid())
-    coded = text.dictionary_encode()
-    values = [convert(each) for each in coded.dictionary.to_pylist()]
-    known = np.array([0, *(0 if value is None else value for value in values)], dtype)
-    valid = np.array([False, *(value is not None for value in values)])
-    places = np.asarray(coded.indices.fill_null(-1)) + 1
-    return known[places], valid[places]
-
-
-_DECIMALS = r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$"
+FUNCTIONS: dict[str, Callable[..., pa.Array]] = {
+    "concat": concat,
+    "upper": upper,
+    "lower": lower,
+    "trim": trim,
+    "coalesce": pc.coalesce,
+    "least": pc.min_element_wise,
+    "greatest": pc.max_element_wise,
+}
+"""The functions of texts that give texts, by name."""
+COMPARISONS = {
+    "eq": pc.equal, "ne": pc.not_equal, "lt": pc.less, "le": pc.less_equal, "gt": pc.greater, "ge": pc.greater_equal,
+}  # fmt: skip
 
 
 def _is_ascii(text: pa.Array) -> bool:
@@ -117,17 +118,21 @@ def found(op: str, text: pa.Array, part: pa.Array) -> tuple[np.ndarray, np.ndarr
     """STARTSWITH, ENDSWITH and CONTAINS of two columns, and where neither is NULL."""
     result = np.zeros(len(text), np.bool_)
     if len(text):
-        _search(*_bytes(text), *_bytes(part), {"startswith": 0, "endswith": 1, "contains": 2}[op], result)
+        _search(*text_bytes(text), *text_bytes(part), {"startswith": 0, "endswith": 1, "contains": 2}[op], result)
     if not (text.null_count or part.null_count):
         return result, None
     return result, np.asarray(text.is_valid()) & np.asarray(part.is_valid())
 
 
-def _bytes(text: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Where each text begins and ends, and all bytes."""
-    _, offsets, data = text.buffers()
-    starts = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
-    return starts, np.frombuffer(data, np.uint8) if data is not None and data.size else np.frombuffer(b"\0", np.uint8)
+def text_bytes(text: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Where each text begins and ends, and all bytes. Never writable: Numba would compile for both kinds of arrays."""
+    starts, content = np.zeros(1, np.int64), np.zeros(1, np.uint8)
+    if len(text):
+        _, offsets, data = text.buffers()
+        starts = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
+        content = np.frombuffer(data, np.uint8) if data is not None and data.size else content
+    starts.flags.writeable = content.flags.writeable = False
+    return starts, content
 
 
 def _search_row_by_row(

@@ -1,8 +1,8 @@
 """Whole columns at a time: the values of bound expressions over Arrow data, in NumPy.
 
 Everything that reads one stream only is computed here (filters and slots, once per tuple), and rechecks of candidate
-pairs, whose columns are gathered from both streams. What neither the dialect nor Arrow's text functions can say (text
-that is read as a number, for example) is evaluated row by row.
+pairs, whose columns are gathered from both streams. Text is computed as Arrow's text; `value_to_text` and
+`text_to_value` lead to it and back. What none of these can say is evaluated row by row.
 """
 
 from __future__ import annotations
@@ -19,21 +19,19 @@ from ..arrays import Array, Mask
 from ..arrow.tables import valid_rows
 from ..side import Side
 from . import ops_vector, texts
-from .casts import cast
-from .dialect import is_wide
-from .emit import DTYPES, Emitter, NotEmittable, Value, both_valid, dtype_of, limit_of
+from .dialect import column_dtype, is_wide
+from .emit import DTYPES, FLOAT_DIGITS, Emitter, NotEmittable, Value, both_valid, limit_of
 from .evaluate import like_pattern
 from .expr import COMPARISONS, Call, Cast, Column, Constant, Expr, sides
 from .frames import PLAIN, Frame, read_numbers
+from .text_to_value import read
 from .texts import TEXT, plain_text
-from .types import BOOLEAN, STRING, Type
+from .types import BOOLEAN, DOUBLE, STRING, Type
+from .value_to_text import shortest_text, text_of
 
 __all__ = ["PLAIN", "Frame", "Program", "plain_text", "read_numbers"]
 
 _NAMESPACE = {name: getattr(ops_vector, name) for name in ops_vector.__all__}
-_COMPARE = {
-    "eq": pc.equal, "ne": pc.not_equal, "lt": pc.less, "le": pc.less_equal, "gt": pc.greater, "ge": pc.greater_equal,
-}  # fmt: skip
 # Constants of the dialect, which are converted once, not in each call.
 _CONSTANT = re.compile(r"\b[if]\d+\(-?\d[\d.e+-]*\)")
 
@@ -66,23 +64,51 @@ class _FrameEmitter(Emitter):
             return super().value(expr)
         except NotEmittable:
             dtype = column_dtype(expr.type)
+        fetch = self._read_texts(expr, dtype) if isinstance(expr, Cast) else None
+        self._known[expr] = self._input(expr.type, fetch or self._one_by_one(expr, dtype))
+        return self._known[expr]
+
+    def _read_texts(self, expr: Cast, dtype: str) -> Callable[[Frame], tuple[Array, Mask]] | None:
+        """Texts that are read as values, and floats that become decimals by way of their texts."""
+        if expr.arg.type == STRING:
+            text = self.text(expr.arg)
+            return lambda frame: read(text(frame), expr.type, dtype)
+        return self._long_decimals(expr, dtype) if expr.arg.type.is_float else None
+
+    def _long_decimals(self, expr: Cast, dtype: str) -> Callable[[Frame], tuple[Array, Mask]]:
+        """Floats that become decimals of more digits than the dialect can make: those that need few by the dialect, the
+        others by way of their texts."""
+        few = Type("decimal", FLOAT_DIGITS, min(expr.type.scale, FLOAT_DIGITS))
+        program = self._program([Cast(expr.arg, DOUBLE), Cast(expr.arg, few)])
+
+        def fetch(frame: Frame) -> tuple[Array, Mask]:
+            (floats, known), (numbers, made) = program.run(frame)
+            values, valid = numbers.astype(dtype), np.ones(len(floats), np.bool_) if made is None else made.copy()
+            if few.scale < expr.type.scale:
+                valid[:] = False
+            rest = ~valid & np.isfinite(floats) & (True if known is None else known)
+            if rest.any():
+                values[rest], valid[rest] = read(shortest_text(floats[rest], None), expr.type, dtype)
+            return values, valid
+
+        return fetch
+
+    def _one_by_one(self, expr: Expr, dtype: str) -> Callable[[Frame], tuple[Array, Mask]]:
         function = self._row_by_row(expr)
-        if isinstance(expr, Cast) and expr.arg.type == STRING:
-            self._known[expr] = self._input(expr.type, self._read_texts(expr, dtype))
-            return self._known[expr]
 
         def fetch(frame: Frame) -> tuple[Array, Mask]:
             values = function(frame)
             valid = np.fromiter((x is not None for x in values), np.bool_, len(values))
             return np.array([0 if x is None else x for x in values], dtype), valid
 
-        self._known[expr] = self._input(expr.type, fetch)
-        return self._known[expr]
+        return fetch
 
-    def _read_texts(self, expr: Cast, dtype: str) -> Callable[[Frame], tuple[Array, Mask]]:
-        """Texts that are read as numbers or moments."""
-        text = self.text(expr.arg)
-        return lambda frame: texts.read(text(frame), expr.type, dtype, lambda each: cast(each, STRING, expr.type))
+    def _program(self, exprs: Sequence[Expr]) -> Program:
+        """A program for parts of an expression."""
+        program = Program(exprs)
+        self.slow += program.slow
+        self.per_row |= program.per_row
+        return program
 
     def _row_by_row(self, expr: Expr) -> Callable[[Frame], list[Any]]:
         if self._over_pairs:
@@ -138,7 +164,7 @@ class _FrameEmitter(Emitter):
         text, *others = (self.text(arg) for arg in expr.args if arg.type == STRING)
         op = expr.op
         if op in COMPARISONS:
-            compare = _COMPARE[op]
+            compare = texts.COMPARISONS[op]
             return lambda frame: read_numbers(compare(text(frame), others[0](frame)), BOOLEAN)
         if op == "in":
             items = pa.array([item.value for item in expr.args[1:] if isinstance(item, Constant)], TEXT)
@@ -176,13 +202,13 @@ class _FrameEmitter(Emitter):
                 return lambda frame: pa.repeat(pa.scalar(value, TEXT), frame.length)
             case Column():
                 return lambda frame: plain_text(frame.arrow(expr))
-            case Cast(arg) if arg.type.is_integer or arg.type == BOOLEAN:
-                program = Program([arg])
-                return lambda frame: _arrow(*program.run(frame)[0]).cast(TEXT)
+            case Cast(arg) if arg.type.kind not in ("string", "null"):
+                program = self._program([arg])
+                return lambda frame: text_of(*program.run(frame)[0], arg.type)
             case Call(op, args) if all(arg.type == STRING for arg in args):
                 parts = [self.text(arg) for arg in args]
-                if op in _TEXT_FUNCTIONS:
-                    function = _TEXT_FUNCTIONS[op]
+                if op in texts.FUNCTIONS:
+                    function = texts.FUNCTIONS[op]
                     return lambda frame: function(*(part(frame) for part in parts))
             case Call("substring", (arg, *numbers)) if all(isinstance(n, Constant) for n in numbers):
                 whole = self.text(arg)
@@ -190,12 +216,10 @@ class _FrameEmitter(Emitter):
                 if None not in bounds:
                     return lambda frame: texts.substring(whole(frame), *bounds)
             case Call("substring", (arg, *numbers)) if any(not isinstance(n, Constant) for n in numbers):
-                whole, program = self.text(arg), Program(numbers)
-                self.slow += program.slow
-                self.per_row |= program.per_row
+                whole, program = self.text(arg), self._program(numbers)
                 return lambda frame: texts.substring_of_each(whole(frame), *program.run(frame))
             case Call("case", args):
-                conditions = [Program([condition]) for condition in args[:-1:2]]
+                conditions = [self._program([condition]) for condition in args[:-1:2]]
                 choices = [self.text(choice) for choice in (*args[1::2], args[-1])]
 
                 def choose(frame: Frame) -> pa.Array:
@@ -204,37 +228,14 @@ class _FrameEmitter(Emitter):
                         result = pc.if_else(pa.array(condition.true_rows(frame)), choice(frame), result)
                     return result
 
-                for condition in conditions:
-                    self.slow += condition.slow
-                    self.per_row |= condition.per_row
                 return choose
         slow = self._row_by_row(expr)
         return lambda frame: pa.array(slow(frame), TEXT)
 
 
-_TEXT_FUNCTIONS: dict[str, Callable[..., pa.Array]] = {
-    "concat": texts.concat,
-    "upper": texts.upper,
-    "lower": texts.lower,
-    "trim": texts.trim,
-    "coalesce": pc.coalesce,
-    "least": pc.min_element_wise,
-    "greatest": pc.max_element_wise,
-}
-
-
 def text_column(expr: Expr) -> TextColumn:
     """The texts of an expression that reads one stream."""
     return _FrameEmitter(over_pairs=False).text(expr)
-
-
-def _arrow(values: Array, valid: Mask | None) -> pa.Array:
-    return pa.array(values, mask=None if valid is None else ~valid)
-
-
-def column_dtype(type_: Type) -> str:
-    """The NumPy type of a column of values; NotEmittable for text."""
-    return "object" if is_wide(type_) else dtype_of(type_)
 
 
 class Program:
