@@ -54,10 +54,11 @@ class Reach:
         """For each probing tuple: from where to where in [start, stop) the tuples lie that it may meet, counted from
         the first place that any of them reaches; also that place, the one behind the last, and how many tuples all of
         them reach together."""
+        first, last = np.empty(len(low), np.int64), np.empty(len(low), np.int64)
         if column.array is None:
-            return _slice_of_count(column.first, start, stop, low, high)
+            return first, last, *_slice_of_count(column.first, start, stop, low, high, first, last)
         upper, lower = (column.array, column.array) if self._bounds is None else self._bounds
-        return _slice(upper, lower, start, stop, low, high)
+        return first, last, *_slice(upper, lower, start, stop, low, high, first, last)
 
 
 def meeting(low: Integers, high: Integers, coordinate: Integers) -> tuple[Integers, Integers]:
@@ -111,19 +112,15 @@ def _count_up(base, start, stop, low, high, first, last):  # type: ignore[no-unt
 
 
 @compiled
-def _slice(upper, lower, start, stop, low, high):  # type: ignore[no-untyped-def]
-    first, last = np.empty(len(low), np.int64), np.empty(len(low), np.int64)
+def _slice(upper, lower, start, stop, low, high, first, last):  # type: ignore[no-untyped-def]
     _find(upper, lower, start, stop, low, high, first, last)
-    begin, end, total = _counted_from_first(first, last)
-    return first, last, begin, end, total
+    return _counted_from_first(first, last)
 
 
 @compiled
-def _slice_of_count(base, start, stop, low, high):  # type: ignore[no-untyped-def]
-    first, last = np.empty(len(low), np.int64), np.empty(len(low), np.int64)
+def _slice_of_count(base, start, stop, low, high, first, last):  # type: ignore[no-untyped-def]
     _count_up(base, start, stop, low, high, first, last)
-    begin, end, total = _counted_from_first(first, last)
-    return first, last, begin, end, total
+    return _counted_from_first(first, last)
 
 
 @compiled
