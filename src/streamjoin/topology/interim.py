@@ -19,11 +19,13 @@ get fewer until the last one has expired.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Array, Integers, Rows
+from ..arrays import INT64_MAX, INT64_MIN, Array, Integers, Rows
+from ..predicate.keys import Bounds
 from ..predicate.lower import Lowered
 from ..predicate.pairs import PairCondition
 from ..side import SIDES, Side, other
@@ -195,14 +197,14 @@ class _Held:
 
     def __init__(self, lowered: Lowered, side: Side) -> None:
         self._batches: list[Batch] = []
-        self._keys = [_Key(pair[side == "right"], *[pair[side == "left"]] * 2) for pair in lowered.hash_slots]
+        mine = side == "right"
+        self._keys = [_Key(pair[mine], pair[not mine], pair[not mine]) for pair in lowered.hash_slots]
         stored, probing = lowered.slots[side], lowered.slots[other(side)]
         for key in lowered.range_keys[side]:
-            for low, high in key.intervals if len(key.intervals) == 1 and key.width is None else ():
+            for low, high in key.intervals if len(key.intervals) == 1 and key.bounded else ():
                 slots = [stored[key.key], *(probing[bound] for bound in (low, high) if bound is not None)]
-                usable = all(slot.required and slot.dtype.startswith("int") for slot in slots)
-                if key.regular == (None, None) and len(slots) == 3 and usable:
-                    self._keys.append(_Key(key.key, low or 0, high or 0))
+                if all(slot.required and slot.dtype.startswith("int") for slot in slots):
+                    self._keys.append(_Key(key.key, low or 0, high or 0, key.width, key.regular))
         self.count = 0
 
     def add(self, batch: Batch) -> None:
@@ -247,17 +249,40 @@ class _Held:
         last = np.maximum(first, last)
         fewest = int((last - first).sum())
         for key in self._keys if fewest > FEW * len(batch) else ():
+            if not key.serves(everything, batch):
+                continue
             by_key = np.argsort(everything.slots[key.stored], kind="stable")
             values = everything.slots[key.stored][by_key]
-            begin = np.searchsorted(values, batch.slots[key.low])
+            begin = np.searchsorted(values, key.lowest(everything, batch))
             end = np.maximum(begin, np.searchsorted(values, batch.slots[key.high], side="right"))
             if (found := int((end - begin).sum())) < fewest:
                 first, last, order, fewest = begin, end, by_key, found
         return everything, first, last, order
 
 
+@dataclass(frozen=True, slots=True)
 class _Key:
-    """A slot of stored tuples that must lie between two slots of the probing tuple."""
+    """A slot of stored tuples that must lie between two slots of the probing tuple. With a `width`, that slot of the
+    stored tuple must be at least the lower one instead. `regular` slots say of which tuples this is true."""
 
-    def __init__(self, stored: int, low: int, high: int) -> None:
-        self.stored, self.low, self.high = stored, low, high
+    stored: int
+    low: int
+    high: int
+    width: int | None = None
+    regular: Bounds = (None, None)
+
+    def serves(self, stored: Batch, probing: Batch) -> bool:
+        return all(
+            slot is None or bool(batch.slots[slot].all())
+            for slot, batch in zip(self.regular, (stored, probing), strict=True)
+        )
+
+    def lowest(self, stored: Batch, probing: Batch) -> Integers:
+        """The lowest key that each probing tuple may meet."""
+        low: Integers = probing.slots[self.low].astype(np.int64)
+        if self.width is None:
+            return low
+        key, top = (stored.slots[slot].astype(np.int64) for slot in (self.stored, self.width))
+        above = np.where(top > key, top.view(np.uint64) - key.view(np.uint64), np.uint64(0))
+        widest = min(int(above.max(initial=0)), INT64_MAX)
+        return np.where(low < INT64_MIN + widest, INT64_MIN, low - widest)
