@@ -199,3 +199,12 @@ def test_several_threads_settle_at_once(monkeypatch: pytest.MonkeyPatch) -> None
         thread.join()
     ends = [texts[0], texts[-1]]
     assert seen == [(ends, 4, ends)] * 4  # three segments, and the end
+
+
+def test_rows_that_are_not_there_need_no_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An outer join may report rows of one stream before the other one has any."""
+    monkeypatch.setattr("streamjoin.payload.taking.gather_records", None)
+    schema = pa.schema([(f"c{number}", type_) for number, type_ in enumerate(TYPES)])
+    table = Payload(schema, run_all, lambda: False).take(np.array([-1, -1]))
+    assert table.schema == schema
+    assert [column.null_count for column in table.columns] == [2] * len(TYPES)

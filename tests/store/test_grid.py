@@ -39,39 +39,37 @@ def batch(slots: list[Any], low: int = 0, high: int = 2**40) -> Batch:
 @pytest.mark.parametrize(
     ("on", "has_one"),
     [
-        ("l.k = r.k", True),
-        ("l.s = r.s AND l.k < r.k", True),
+        ("l.k = r.k", False),
+        ("l.s = r.s AND l.k BETWEEN r.k - 3 AND r.k + 3", False),
         ("l.k BETWEEN r.k - 3 AND r.k + 3", True),
         ("l.f BETWEEN r.f - 1 AND r.f + 1", True),
         ("l.k < r.k", False),
-        ("abs(l.n - r.n) <= 2", False),
+        ("abs(l.n - r.n) <= 2", True),
+        ("l.k <= r.k AND l.n >= r.n", False),
         ("l.k * r.k > 5", False),
     ],
 )
-def test_equalities_and_bands_have_grids(on: str, has_one: bool, stored: Side) -> None:
+def test_bands_have_grids(on: str, has_one: bool, stored: Side) -> None:
     assert (grid_key(lowered(on), stored) is not None) == has_one
 
 
 @settings(deadline=None, max_examples=200)
 @given(
     keys=st.lists(KEYS, min_size=1, max_size=200),
-    asked=st.lists(st.tuples(KEYS, st.integers(0, 2**63)), max_size=30),
-    above=st.integers(0, 2**62),
+    asked=st.lists(st.tuples(KEYS, KEYS), max_size=30),
+    above=st.one_of(st.integers(0, 50), st.integers(0, 2**64)),
 )
 def test_every_match_is_a_candidate_once(keys: list[int], asked: list[tuple[int, int]], above: int) -> None:
-    """A stored tuple matches if its key is at most `high` and its top at least `low`."""
-    condition = lowered("l.k BETWEEN r.k - 3 AND r.k + 3")
-    key = grid_key(condition, "right")
+    """A stored tuple matches if its key is at most `high` and its top at least `low`, which may be above `high`: stored
+    intervals that contain the probing one."""
+    key = grid_key(lowered("l.k >= r.k AND l.f > 0 AND l.n <= r.n AND l.k + 1 <= r.k + 9"), "right")
     assert key is not None
-    assert key.range_ is not None
-    assert key.range_.width is not None
+    assert key.width is not None
     own, top = np.array(keys, np.int64), np.array([min(k + above, 2**63 - 1) for k in keys], np.int64)
-    low = np.array([k for k, _ in asked], np.int64)
-    high = np.array([min(k + more, 2**63 - 1) for k, more in asked], np.int64)
-    ((low_slot, high_slot),) = key.range_.intervals
-    if low_slot == high_slot:
-        high = low
-    slots: Any = {key.range_.key: own, key.range_.width: top}
+    low, high = (np.array([bounds[k] for bounds in asked], np.int64) for k in (0, 1))
+    ((low_slot, high_slot),) = key.intervals
+    assert low_slot != high_slot
+    slots: Any = {key.key: own, key.width: top}
     probing: list[Any] = [None] * (max(low_slot or 0, high_slot or 0) + 1)
     probing[low_slot or 0], probing[high_slot or 0] = low, high
     begin = len(keys) // 3
@@ -89,7 +87,7 @@ def test_every_match_is_a_candidate_once(keys: list[int], asked: list[tuple[int,
 
 
 @pytest.mark.parametrize("spread", [1, 3, 1000, 2**62])
-@pytest.mark.parametrize("on", ["l.k = r.k", "l.k BETWEEN r.k - 1 AND r.k + 1"])
+@pytest.mark.parametrize("on", ["l.k BETWEEN r.k - 1 AND r.k + 1", "abs(l.k - r.k) <= 1"])
 def test_pairs_are_those_of_a_scan(on: str, spread: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many candidates there are: outputs fill up, and the kernel goes on where it stopped."""
     interpreted.install(monkeypatch)
@@ -121,7 +119,8 @@ def test_pairs_are_those_of_a_scan(on: str, spread: int, monkeypatch: pytest.Mon
             for left, right in zip(*sink.take(), strict=True):
                 pairs += zip(left.tolist(), right.tolist(), strict=True)
         found.append(sorted(pairs))
-        assert len(made) == (index == "auto"), "all shares of a batch use one grid"
+        is_regular = "abs" not in on or spread < 2**60  # the difference may wrap around
+        assert len(made) == (index == "auto" and is_regular), "all shares of a batch use one grid"
     assert found[0] == found[1]
 
 

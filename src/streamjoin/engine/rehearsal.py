@@ -59,8 +59,9 @@ def _key(options: Options, lowered: Lowered, schemas: Schemas) -> Hashable:
     types = tuple(str(field.type) for side in SIDES for field in schemas[side])
     slots = tuple(slot.dtype for side in SIDES for slot in lowered.slots[side])
     keys = lowered.hash_slots, str(lowered.range_keys.left), str(lowered.range_keys.right)
-    rechecked = [node for expr in (*lowered.recheck, *lowered.recheck_long_text) for node in walk(expr)]
-    functions = tuple((type(node).__name__, getattr(node, "op", ""), str(node.type)) for node in rechecked)
+    computed = (*lowered.recheck, *lowered.recheck_long_text, *lowered.sides.left.read, *lowered.sides.right.read)
+    nodes = [node for expr in computed for node in walk(expr)]
+    functions = tuple((type(node).__name__, getattr(node, "op", ""), str(node.type)) for node in nodes)
     return (
         options.algorithm, options.index, options.workers > 1, options.needs_order, options.time is None, options.how,
         options.order, types, slots, lowered.lines, lowered.condition, functions, keys,

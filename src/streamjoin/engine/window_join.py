@@ -273,7 +273,7 @@ class WindowJoin:
 
     def _check_running(self, call: str, side: Side) -> None:
         if side in self._ended:
-            raise StateError(f"{call}: end({side!r}) has ended this stream; open a new WindowJoin to push more")
+            raise StateError(f"{call}: end({side!r}) has ended this stream; if it goes on, open a new WindowJoin")
 
     def break_off(self) -> None:
         """Something failed half way, so the join can no longer be trusted."""

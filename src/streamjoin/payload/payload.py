@@ -96,7 +96,7 @@ class Payload:
         """Some columns, or all: where those of them lie that are in records, and the others."""
         self.settle()
         names = self._names if columns is None else columns
-        if self._unsettled:
+        if self._unsettled or not self._is_ready():
             return names, self._records.place((), self.first), names
         if columns is None:
             return names, self._records.place(self._all, self.first), self._other_names
@@ -107,7 +107,7 @@ class Payload:
         """Those that are not in records, or not yet."""
         rows = pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, np.int64), *pieces])
         waiting = self._unsettled
-        if waiting:
+        if waiting or not self._is_ready():
             return self._from_tables(waiting, rows, names)
         if any(name not in self._other_names for name in names):  # another thread has settled them meanwhile
             return gathered([self], [[np.ascontiguousarray(rows)]], one_after_another, names)
@@ -122,9 +122,10 @@ class Payload:
         return None if self._unsettled else self._records.text_place(name)
 
     def _from_tables(self, waiting: list[tuple[int, pa.Table]], rows: Rows, names: list[str]) -> list[Column]:
-        """Columns of rows that have not been copied into records."""
-        base = waiting[0][0]
-        table = takeable(pa.concat_tables(table.select(names) for _, table in waiting))
+        """Columns of rows that have not been copied into records. There may be none: then all rows are missing."""
+        base = waiting[0][0] if waiting else 0
+        tables = [table for _, table in waiting] or [self.schema.empty_table()]
+        table = takeable(pa.concat_tables(table.select(names) for table in tables))
         absent = rows < 0
         places = pa.array(rows - base, mask=absent) if absent.any() else pa.array(rows - base)
         schema = pa.schema([self.schema.field(name) for name in names])

@@ -150,14 +150,10 @@ def _from_string(text: str, target: Type) -> Any:
         return number if -(1 << (target.bits - 1)) <= number < 1 << (target.bits - 1) else None
     if "_" in text or not text.isascii():
         return None
-    word = text.lower().lstrip("+-")
-    if word in ("nan", "inf", "infinity"):
-        number_ = float(text)
-    else:
-        try:
-            number_ = float(text[:-1] if re.search(r"[\d.][df]$", word) else text)
-        except ValueError:
-            return None
+    try:
+        number_ = float(text[:-1] if re.search(r"[\d.][dfDF]$", text) else text)
+    except ValueError:
+        return None
     return to_float32(number_) if target.kind == "float" else number_
 
 

@@ -81,8 +81,9 @@ class SideProgram:
                 exprs.append(slot.expr)
         self._program = Program(exprs)
         self._plain = [] if filters else _plain(self.slots)
-        read = [*filters, *(slot.expr for slot in self.slots)]
-        self.columns = sorted({n.name for expr in read for n in walk(expr) if isinstance(n, Column)})
+        self.read = (*filters, *(slot.expr for slot in self.slots))
+        """All that is computed of a row."""
+        self.columns = sorted({n.name for expr in self.read for n in walk(expr) if isinstance(n, Column)})
 
     def run(self, frame: Frame) -> SlotValues:
         """The slots of all tuples of a frame; those of tuples that are not live are arbitrary."""

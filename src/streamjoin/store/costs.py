@@ -71,7 +71,7 @@ class Costs:
     search_step: float = 80_000.0
     """To begin a step that searches: the batch is sorted, and each run is looked up."""
     hashed: float = 27.0
-    """To put a tuple into a hash table, and to find the bucket of a probing one."""
+    """To put a tuple into a hash table, and to find the bucket of a probing one: half of it each."""
     chained: float = 5.0
     """To test a tuple of a bucket."""
     far: float = 30.0

@@ -11,86 +11,71 @@ candidates, so the kernel tests the condition and the window of each of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import INT64_MAX, INT64_MIN, Array, Integers, Places
+from ..arrays import INT64_MAX, INT64_MIN, Places
 from ..compile.cache import compiled
 from ..predicate.condition import KERNEL_HEADER, ConditionText
 from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..side import Side, other
 from .batch import Batch
-from .hashing import hash_keys
 
 CELLS_PER_TUPLE = 2
 SAMPLE = 64
 """Tuples whose keys say where most keys lie. Keys beyond that share the first and the last cell."""
-MOST_SPARE = 16
+MOST_SPARE, LARGEST_SPARE = 16, 1 << 20
+"""How many pairs of arrays are kept for later grids, and their longest length."""
 CHUNK, FEW = 1024, 4
 """Candidates that are tested at a time, so that they stay in the cache; so few of a probing tuple are written without
 asking how many there are."""
 
 
-@dataclass(frozen=True, slots=True)
-class GridKey:
-    """What stored tuples of one side are grouped by: their equalities, or else a range key."""
-
-    equalities: tuple[tuple[int, int], ...]
-    """Slots of the stored and of the probing tuple."""
-    range_: RangeKey | None
-
-    def stored_keys(self, slots: Any, begin: int, end: int) -> tuple[Array, Array]:
-        """The keys of stored tuples, and the slot that may lie above each (empty: there is none)."""
-        if self.range_ is None:
-            return hash_keys([slots[own][begin:end] for own, _ in self.equalities]).view(np.int64), _NONE
-        width = self.range_.width
-        key = np.ascontiguousarray(slots[self.range_.key][begin:end])
-        return key, key[:0] if width is None else np.ascontiguousarray(slots[width][begin:end])
-
-    def intervals(self, slots: Any) -> tuple[Array, Array]:
-        """The lowest and the highest key that each probing tuple asks for."""
-        if self.range_ is None:
-            hashes: Array = hash_keys([slots[probing] for _, probing in self.equalities]).view(np.int64)
-            return hashes, hashes
-        ((low, high),) = self.range_.intervals
-        return slots[low], slots[high]
-
-
-def grid_key(lowered: Lowered, stored: Side) -> GridKey | None:
-    """The key of a grid of one side's tuples; None: the predicate gives none, or tuples may have no key."""
-    if lowered.hash_slots:
-        mine = stored == "right"
-        return GridKey(tuple((pair[mine], pair[not mine]) for pair in lowered.hash_slots), None)
+def grid_key(lowered: Lowered, stored: Side) -> RangeKey | None:
+    """The key of a grid of one side's tuples; None: there is no band, or an equality, for which a hash table is better."""
     own, probing = lowered.slots[stored], lowered.slots[other(stored)]
-    for key in lowered.range_keys[stored]:
-        if key.bounded and len(key.intervals) == 1 and key.regular == (None, None):
+    for key in lowered.range_keys[stored] if not lowered.hash_slots else ():
+        if key.bounded and len(key.intervals) == 1:
             ((low, high),) = key.intervals
             slots = [own[key.key], *(probing[bound] for bound in (low, high) if bound is not None)]
             if all(slot.required and slot.dtype in ("int32", "int64") for slot in slots):
-                return GridKey((), key)
+                return key
     return None
+
+
+def are_regular(key: RangeKey, slots: Any, begin: int, end: int) -> bool:
+    """Whether a key holds for some stored tuples (see `predicate.keys`)."""
+    return key.regular[0] is None or bool(slots[key.regular[0]][begin:end].all())
 
 
 class Grid:
     """The tuples of a subwindow at places [begin, end), grouped by key: those of cell c have the places
-    order[starts[c] : starts[c + 1]], counted from `begin`. All shares of a batch use one grid."""
+    order[starts[c] : starts[c + 1]], counted from `begin`. All shares of a batch use one grid. A sample may be given
+    the cells of as many tuples as it stands for (`cells_for`)."""
 
-    def __init__(self, key: GridKey, slots: Any, begin: int, end: int) -> None:
-        self.begin, self.end, self._key = begin, end, key
-        keys, tops = key.stored_keys(slots, begin, end)
-        bits = max((CELLS_PER_TUPLE * len(keys) - 1).bit_length(), 1)
+    def __init__(self, key: RangeKey, slots: Any, begin: int, end: int, cells_for: int = 0) -> None:
         self._memory = _Memory.taken()
+        self.begin, self.end, self._key = begin, end, key
+        keys = np.ascontiguousarray(slots[key.key][begin:end])
+        tops = keys[:0] if key.width is None else np.ascontiguousarray(slots[key.width][begin:end])
+        bits = max((CELLS_PER_TUPLE * max(cells_for, len(keys)) - 1).bit_length(), 1)
         self._starts, self.order = self._memory.two((1 << bits) + 2, len(keys) + FEW)
-        self._shape = _group(keys, tops, bits, key.range_ is None, self._starts, self.order)
+        self._shape = _group(keys, tops, bits, self._starts, self.order)
+
+    def serves(self, batch: Batch) -> bool:
+        """Whether all tuples of a batch can be looked up."""
+        regular = self._key.regular[1]
+        return regular is None or bool(batch.slots[regular].all())
 
     def candidates(self, batch: Batch) -> Candidates:
         """What each tuple of a batch has to be compared with."""
         found = Candidates(len(batch))
-        low, high = self._key.intervals(batch.slots)
-        found.count = _look_up(low, high, *self._shape, self._starts, found.first, found.last)
+        ((low, high),) = self._key.intervals
+        assert low is not None
+        assert high is not None
+        found.count = _look_up(batch.slots[low], batch.slots[high], *self._shape, self._starts, found.first, found.last)
         return found
 
     def __del__(self) -> None:
@@ -126,7 +111,7 @@ class _Memory:
             return cls()
 
     def give_back(self) -> None:
-        if len(self._spare) < MOST_SPARE:
+        if len(self._spare) < MOST_SPARE and max(map(len, self._arrays)) <= LARGEST_SPARE:
             self._spare.append(self)
 
     def two(self, *sizes: int) -> tuple[Places, Places]:
@@ -135,9 +120,6 @@ class _Memory:
             if size > len(self._arrays[number]):
                 self._arrays[number] = np.zeros(1 << (size - 1).bit_length(), np.int32)
         return self._arrays[0], self._arrays[1]
-
-
-_NONE: Integers = np.empty(0, np.int64)
 
 
 @compiled
@@ -149,31 +131,28 @@ def _cell(key, base, shift, cells):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _group(keys, tops, bits, is_hashed, starts, order):  # type: ignore[no-untyped-def]
+def _group(keys, tops, bits, starts, order):  # type: ignore[no-untyped-def]
     """Count tuples into cells: those of cell c go to order[starts[c] : starts[c + 1]]. Returns where the first cell
     begins, how many bits of a key it takes, how many cells there are, and how far a top lies above its key at most."""
     count = len(keys)
-    base, shift = np.int64(INT64_MIN), np.int64(64 - bits)
-    cells = np.int64(1) << np.int64(bits)
-    if not is_hashed:
-        some = np.empty(SAMPLE, np.int64)
-        size = min(count, SAMPLE)
-        for k in range(size):  # sorted by insertion: NumPy's sort takes a second to compile
-            key, place = np.int64(keys[k * count // size]), k
-            while place > 0 and some[place - 1] > key:
-                some[place] = some[place - 1]
-                place -= 1
-            some[place] = key
-        edge = 1 if size == SAMPLE else 0
-        base, last = some[edge], some[size - 1 - edge]
-        slack = np.int64(min((np.uint64(last) - np.uint64(base)) >> np.uint64(4), np.uint64(INT64_MAX)))
-        base = np.int64(INT64_MIN) if base < INT64_MIN + slack else base - slack
-        last = np.int64(INT64_MAX) if last > INT64_MAX - slack else last + slack
-        span = np.uint64(last) - np.uint64(base)
-        shift = np.int64(0)
-        while span >> np.uint64(shift) >= np.uint64(cells):
-            shift += 1
-        cells = np.int64(span >> np.uint64(shift)) + 1
+    some = np.empty(SAMPLE, np.int64)
+    size = min(count, SAMPLE)
+    for k in range(size):  # sorted by insertion: NumPy's sort takes a second to compile
+        key, place = np.int64(keys[k * count // size]), k
+        while place > 0 and some[place - 1] > key:
+            some[place] = some[place - 1]
+            place -= 1
+        some[place] = key
+    edge = 1 if size == SAMPLE else 0
+    base, last = some[edge], some[size - 1 - edge]
+    slack = np.int64(min((np.uint64(last) - np.uint64(base)) >> np.uint64(4), np.uint64(INT64_MAX)))
+    base = np.int64(INT64_MIN) if base < INT64_MIN + slack else base - slack
+    last = np.int64(INT64_MAX) if last > INT64_MAX - slack else last + slack
+    span = np.uint64(last) - np.uint64(base)
+    shift = np.int64(0)
+    while span >> np.uint64(shift) >> np.uint64(bits) > np.uint64(0):
+        shift += 1
+    cells = np.int64(span >> np.uint64(shift)) + 1
     starts[: cells + 2] = 0
     for j in range(count):
         starts[_cell(np.int64(keys[j]), base, shift, cells) + 2] += 1
@@ -183,25 +162,27 @@ def _group(keys, tops, bits, is_hashed, starts, order):  # type: ignore[no-untyp
         cell = _cell(np.int64(keys[j]), base, shift, cells) + 1
         order[starts[cell]] = j
         starts[cell] += 1
-    widest = np.int64(0)
+    widest = np.uint64(0)
     for j in range(len(tops)):
         key, top = np.int64(keys[j]), np.int64(tops[j])
         if top > key:
-            widest = max(widest, np.int64(min(np.uint64(top) - np.uint64(key), np.uint64(INT64_MAX))))
-    return base, shift, cells, widest
+            widest = max(widest, np.uint64(top) - np.uint64(key))
+    return base, shift, cells, np.int64(widest)  # its bits: Python would hand on a number of another type
 
 
 @compiled
 def _look_up(low, high, base, shift, cells, widest, starts, first, last):  # type: ignore[no-untyped-def]
-    """Where in `order` the candidates of each probing tuple begin and end; returns how many all of them have."""
-    total = np.int64(0)
+    """Where in `order` the candidates of each probing tuple begin and end; returns how many all of them have.
+
+    A key must be at most `high`, and its top at least `low`: so the key is at least `low` minus the widest distance
+    between the two. `low` may be above `high`: a stored interval can contain the probing one.
+    """
+    total, bottom, most = np.int64(0), np.uint64(INT64_MIN), np.uint64(widest)
     for i in range(len(low)):
-        lowest, highest = np.int64(low[i]), np.int64(high[i])
-        is_empty = lowest > highest
-        lowest = np.int64(INT64_MIN) if lowest < INT64_MIN + widest else lowest - widest
+        above = np.uint64(np.int64(low[i])) - bottom
+        lowest = np.int64(bottom if above < most else bottom + (above - most))
         begin = starts[_cell(lowest, base, shift, cells)]
-        end = starts[_cell(highest, base, shift, cells) + 1]
-        end = begin if is_empty else max(end, begin)
+        end = max(starts[_cell(np.int64(high[i]), base, shift, cells) + 1], begin)
         first[i], last[i] = begin, end
         total += end - begin
     return total

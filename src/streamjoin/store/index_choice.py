@@ -20,12 +20,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..compile.background import is_rehearsing
+from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..side import SIDES
 from . import bi_sort, hash, scan
 from .batch import LARGEST_PART, Batch
 from .costs import Costs, comparison_cost, costs
-from .grid import GridKey, grid_key
+from .grid import grid_key
 from .index import IndexKind
 from .key_choice import KeyChooser
 from .registry import INDEXES
@@ -99,22 +100,30 @@ class Reached:
         return min(self.from_low / self.stored, 1.0) if self.stored else 1.0
 
 
+def _followed(usual: float, size: int) -> float:
+    """The usual size, as the last few say."""
+    return usual + (size - usual) / 8 if usual else float(size)
+
+
 class IndexChooser:
     """Watches one side's batches, keys and reach, and chooses at each border between subwindows.
 
     `index` is the name of the index that the user asked for, or "auto". A scan may use grids by the `grid_key`.
     """
 
-    def __init__(self, index: str, keys: KeyChooser, grid_key: GridKey | None = None) -> None:
+    def __init__(self, index: str, keys: KeyChooser, grid_key: RangeKey | None = None) -> None:
         self._asked = None if index == "auto" else INDEXES[index]
         self._keys, self._grid_key = keys, grid_key
         self._comparison = comparison_cost(keys.lowered)
-        self._batch = 0.0
+        self._batch = self._inserted = 0.0
+        """Tuples that usually probe at once, and that are stored at once."""
         self._reached: Reached | None = None
         self._batch_then = 0.0
         self._chosen: IndexKind = SEARCH
         self._equal_candidates = 0.0
         self.switches = 0
+        self.grids_are_vain = False
+        """Whether the last grids had too many candidates, whatever the sample says."""
         self.estimates: dict[str, float] = {}
         """What a probing tuple would cost on each path, in nanoseconds."""
 
@@ -127,8 +136,11 @@ class IndexChooser:
 
     def expect(self, batch: Batch) -> None:
         """A batch is about to probe; the usual size follows the last few."""
-        size = len(batch)
-        self._batch = float(size) if not self._batch else self._batch + (size - self._batch) / 8
+        self._batch = _followed(self._batch, len(batch))
+
+    def note_stored(self, batch: Batch) -> None:
+        """A batch was stored, or what has to be stored of it."""
+        self._inserted = _followed(self._inserted, len(batch))
 
     def note_reach(self, reached: Reached) -> None:
         self._reached, self._batch_then = reached, self._batch
@@ -184,13 +196,14 @@ class IndexChooser:
             return
         known, batch = costs().of_window(window), max(self._batch, 1.0)
         to_scan, grid = self._to_scan(reached, known, batch), dict[str, float]()
-        found = {SCAN: to_scan, SEARCH: known.insert + known.range_ + known.search_step / batch}
+        stored = min(self._inserted / batch, 1.0)  # of a batch that spans many windows, little is stored
+        found = {SCAN: to_scan, SEARCH: stored * known.insert + known.range_ + known.search_step / batch}
         if self._keys.lowered.hash_slots:
-            found[HASH] = known.hashed + known.far + known.hash_step / batch
+            found[HASH] = (1 + stored) / 2 * known.hashed + known.far + known.hash_step / batch
         if PATIENCE * found[SCAN] > min(cost for kind, cost in found.items() if kind is not SCAN):
             # Only where a scan does not win against a search without any candidates, it is worth to look at keys.
             self._keys.choose(window)
-            if self._grid_key is not None:
+            if self._grid_key is not None and not self.grids_are_vain:
                 grid[GRID] = self._with_grid(reached, batch)
                 found[SCAN] = min(to_scan, grid[GRID])
             found[SEARCH] += self._keys.cost - known.range_

@@ -20,7 +20,7 @@ from .hash_table import HashTable
 from .index import Index, Opening
 from .index_choice import HASH, SCAN, SEARCH, IndexChoice, IndexChooser, Reached
 from .key_choice import KeyChooser
-from .subwindow import StoredSide
+from .subwindow import VAIN_GRIDS, StoredSide
 
 SMALL = 1 << 10
 """Tuples of a subwindow that can as well be scanned."""
@@ -73,6 +73,7 @@ class SideWindow:
         """Take tuples in. No tuple to come meets one below the floor."""
         if not self._scanned:
             self._keys.observe_stored(batch)
+            self._chooser.note_stored(batch)
         self._chain.insert(batch, floor)
 
     def adopt(self, subwindows: Sequence[Index]) -> None:
@@ -108,6 +109,7 @@ class SideWindow:
             if self._unlooked >= min(self._patience, LOOK):
                 self._unlooked = 0
                 out_of_date = self._chooser.is_out_of_date(self.count, CHANGED) or self._is_surprised()
+                out_of_date = out_of_date or self._stored.vain_grids > VAIN_GRIDS
                 if out_of_date or self._unseen >= min(self._patience, REVIEW):
                     self._review(batch)
 
@@ -129,6 +131,7 @@ class SideWindow:
             for high in (some.high, later)
         )
         self._chooser.note_reach(Reached(reach / len(some), from_low / len(some), together, self.count))
+        self._chooser.grids_are_vain, self._stored.vain_grids = self._stored.vain_grids > VAIN_GRIDS, 0
         self._chooser.compare_paths(self.count)
         self._chain.scanned = not self._chooser.searches
 

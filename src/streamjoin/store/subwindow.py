@@ -12,12 +12,13 @@ from ..arrays import Array, Integers, Rows
 from ..compile.background import is_rehearsing
 from ..compile.cache import Kernel, LazyKernel
 from ..compile.generic import is_ascending
+from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..side import Side, other
 from ..tasks import RunAll
 from .batch import Batch, PairSink, Probing
 from .costs import comparison_cost, costs
-from .grid import Candidates, Grid, GridKey, grid_source
+from .grid import Candidates, Grid, are_regular, grid_source
 from .integer_column import IntegerColumn
 from .key_choice import KeyChooser
 from .keyspace import KeySpace
@@ -38,6 +39,8 @@ AT_ONCE, AT_ONCE_COMPUTED = 1 << 30, 1 << 23
 """Comparisons of one call of a scan, and of one that computes for each pair, which may take a hundred times longer:
 about a tenth of a second, so that Ctrl-C is soon seen."""
 
+VAIN_GRIDS = 8
+"""After so many grids that were not used, none is made until the paths are compared again."""
 FEW_PROBES = 128
 """Probing tuples that are not worth a grid."""
 
@@ -54,7 +57,7 @@ class StoredSide:
 
     lowered: Lowered
     side: Side
-    grid_key: GridKey | None = None
+    grid_key: RangeKey | None = None
     """What a scan may group tuples by; None: it compares with all of them."""
     dtypes: dict[int, str] = field(init=False)
     record: np.dtype[Any] = field(init=False)
@@ -65,6 +68,8 @@ class StoredSide:
     """Comparisons of one call of a scan."""
     least_for_grid: int = field(init=False)
     """Fewer comparisons are not worth a grid."""
+    vain_grids: int = field(init=False, default=0)
+    """How many of the last grids had so many candidates that the batch was scanned. Threads may lose a count."""
     dearness: float = field(init=False)
     """How many times as much a comparison costs as one of a few tests, or 1 if it costs no more."""
     _kernels: dict[Template, Kernel] = field(init=False, default_factory=dict)
@@ -258,11 +263,13 @@ class Subwindow:
             return iter(())
         is_turned = FEW_STORED * (end - begin) < probes
         grid = None if is_small else self._grid(probing, start, stop)
-        if grid is not None:
+        if grid is not None and grid.serves(batch):
             candidates = grid.candidates(batch)
             to_test = candidates.count * (costs().grid_candidate + self.stored.comparison)
             if is_rehearsing() or to_test < self._to_scan(probes, reached, is_turned):
+                self.stored.vain_grids = 0
                 return self._probe_grid(grid, candidates, batch, sink)
+            self.stored.vain_grids += 1
         if is_turned and is_ascending(batch.low) and is_ascending(batch.high):
             return self._scan_turned(batch, sink, reach)
         return self._scan(batch, sink, reach)
@@ -317,6 +324,8 @@ class Subwindow:
         compare each probing tuple with all that it reaches."""
         if self.stored.grid_key is None or len(probing.batch) * (stop - start) < self.stored.least_for_grid:
             return None
+        if self.stored.vain_grids > VAIN_GRIDS:
+            return None
         found: Grid | None = probing.once((self, start, stop, "grid"), lambda: self._made_grid(probing, start, stop))
         return found
 
@@ -325,10 +334,11 @@ class Subwindow:
         _, _, begin, end, reached = self._reached(probing, probing.batch, start, stop)
         to_scan = self._to_scan(probes, reached, FEW_STORED * (end - begin) < probes)
         to_begin = known.grid_step + known.to_group(end - begin) + probes * known.grid_probe
-        if to_scan < to_begin and not is_rehearsing():
+        key = self.stored.grid_key
+        assert key is not None
+        if begin >= end or (to_scan < to_begin and not is_rehearsing()) or not are_regular(key, self.slots, begin, end):
             return None
-        assert self.stored.grid_key is not None
-        return Grid(self.stored.grid_key, self.slots, begin, end)
+        return Grid(key, self.slots, begin, end)
 
     def _probe_grid(self, grid: Grid, candidates: Candidates, batch: Batch, sink: PairSink) -> Iterator[int]:
         """Compare probing tuples with their candidates, whose memory is used again once nobody holds them."""

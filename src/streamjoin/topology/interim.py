@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import INT64_MAX, INT64_MIN, Array, Integers, Rows
+from ..arrays import Array, Integers, Rows
 from ..predicate.keys import Bounds
 from ..predicate.lower import Lowered
 from ..predicate.pairs import PairCondition
@@ -284,5 +284,6 @@ class _Key:
             return low
         key, top = (stored.slots[slot].astype(np.int64) for slot in (self.stored, self.width))
         above = np.where(top > key, top.view(np.uint64) - key.view(np.uint64), np.uint64(0))
-        widest = min(int(above.max(initial=0)), INT64_MAX)
-        return np.where(low < INT64_MIN + widest, INT64_MIN, low - widest)
+        bottom, widest = np.uint64(2**63), above.max(initial=0)
+        over = low.view(np.uint64) - bottom  # how far each lies above the lowest number
+        return (bottom + np.where(over < widest, np.uint64(0), over - widest)).view(np.int64)
