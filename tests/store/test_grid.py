@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import streamjoin as sj
 from streamjoin.predicate import plan_for
 from streamjoin.predicate.lower import Lowered, lower
 from streamjoin.side import Side
@@ -128,3 +129,32 @@ def _frame(table: pa.Table, side: str) -> Any:
     from streamjoin.predicate.vector import Frame
 
     return Frame(table.num_rows, {(side, "k"): table.column("k").chunk(0)})
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        "l.k <= r.k AND l.m >= r.m",  # a stored interval contains the probing one, or is contained
+        "l.k <= r.m AND l.m >= r.k",  # both overlap
+        "l.k BETWEEN r.k AND r.m",
+        "abs(l.k - r.k) <= 2",
+        "l.f BETWEEN r.f - 1 AND r.f + 1",
+    ],
+)
+def test_joins_with_grids_are_those_without(on: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    interpreted.install(monkeypatch)
+    constants.replace(monkeypatch, FEW_PROBES=0)
+    rng = np.random.default_rng(len(on))
+    for number in range(12):
+        spread = (3, 40, 2**40, 2**62)[number % 4]
+        tables = []
+        for count in rng.integers(1, 60, 2).tolist():
+            k, m = np.sort(rng.integers(-spread, spread, (2, count)), axis=int(number % 3 == 0))
+            f = np.where(rng.random(count) < 0.1, np.nan, k / 3)
+            tables.append(pa.table({"k": k, "m": m, "f": f}))
+        found = []
+        for index, known in (("scan", Costs()), ("auto", FREE)):
+            monkeypatch.setattr("streamjoin.store.subwindow.costs", lambda known=known: known)
+            joined = sj.join(*tables, on=on, window=50, index=index)  # type: ignore[arg-type]
+            found.append(sorted(map(str, joined.to_pylist())))
+        assert found[0] == found[1]

@@ -34,7 +34,7 @@ asking how many there are."""
 
 
 def grid_key(lowered: Lowered, stored: Side) -> RangeKey | None:
-    """The key of a grid of one side's tuples; None: there is no band, or an equality, for which a hash table is better."""
+    """The key of a grid of one side's tuples; None: there is no band, or an equality, which a hash table serves."""
     own, probing = lowered.slots[stored], lowered.slots[other(stored)]
     for key in lowered.range_keys[stored] if not lowered.hash_slots else ():
         if key.bounded and len(key.intervals) == 1:
