@@ -27,7 +27,7 @@ from .expr import MIRRORED, Call, Constant, Expr, conjunction, sides, walk
 from .pair_emitter import PairEmitter, Test
 from .plan import Band, Interval, Plan
 from .slots import Encoding, Slot
-from .types import BOOLEAN, DOUBLE, FLOAT, INTEGER_BITS
+from .types import BOOLEAN, DOUBLE, FLOAT, INTEGER_BITS, MAX_PRECISION
 
 Bounds = tuple[int | None, int | None]
 _NUMBERS = {*INTEGER_BITS, "float", "double"}
@@ -111,6 +111,9 @@ def _between(emitter: PairEmitter, comparisons: Comparisons, stored: Side) -> It
 
 def _rearranged(band: Band, emitter: PairEmitter) -> Iterator[RangeKey]:
     """A band that was found by moving terms; nothing where no limit makes tuples regular."""
+    if _is_exact(band):
+        yield from _direct(band, emitter)
+        return
     stored, probing = band.stored, other(band.stored)
     terms: list[Expr] = [t for t in dict.fromkeys(band.terms) if not isinstance(t, Constant)]
     constants = [t for t in dict.fromkeys(band.terms) if isinstance(t, Constant)]
@@ -137,6 +140,16 @@ def _rearranged(band: Band, emitter: PairEmitter) -> Iterator[RangeKey]:
             emitter.slot(probing, small[probing], truth, "bool"),
         )
         yield RangeKey(key, bounds, regular=regular, sources=band.sources, expr=band.key)
+
+
+def _is_exact(band: Band) -> bool:
+    """Whether all that is computed from both streams are decimals with digits to spare: then moving terms changes
+    nothing. One that has all digits may have been rounded, or be NULL because it had more."""
+    mixed = [node for node in _nodes(band) if len(sides(node)) == 2 and node.type != BOOLEAN]
+    bounds = [bound for interval in band.intervals for bound in (interval.low, interval.high) if bound is not None]
+    return bool(mixed) and all(
+        node.type.kind == "decimal" and node.type.precision < MAX_PRECISION for node in (*mixed, *bounds, band.key)
+    )
 
 
 def _limit(band: Band, terms: list[Expr], constants: list[Constant]) -> float | None:

@@ -44,7 +44,7 @@ class Costs:
     """To test one 32-bit condition of a stored tuple in a scan."""
     scanned_probe: float = 40.0
     """To begin the scan of a probing tuple."""
-    turned_probe: float = 10.0
+    turned_probe: float = 12.0
     """The same where few stored tuples are compared with all probing ones."""
     scan_step: float = 30_000.0
     """To begin a step that scans."""
@@ -70,7 +70,7 @@ class Costs:
     """To compare with a tuple that has no place in the order."""
     search_step: float = 80_000.0
     """To begin a step that searches: the batch is sorted, and each run is looked up."""
-    hashed: float = 27.0
+    hashed: float = 24.0
     """To put a tuple into a hash table, and to find the bucket of a probing one: half of it each."""
     chained: float = 5.0
     """To test a tuple of a bucket."""
