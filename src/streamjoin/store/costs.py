@@ -103,7 +103,7 @@ FILE = f"costs-{re.sub('[^A-Za-z0-9]+', '-', llvm.get_host_cpu_name())}.json"
 MOST_DIFFERENT = 8.0
 HALF_CACHED = 200_000
 """Tuples. A window of as many is half in the cache."""
-CACHED = {"insert": 0.5, "range_": 0.5, "candidate": 0.2}
+CACHED = {"insert": 0.5, "range_": 0.5, "candidate": 0.2, "hashed": 0.7, "chained": 0.5}
 """Which share of a cost is left where everything is in the cache."""
 
 
