@@ -12,7 +12,7 @@ import streamjoin as sj
 
 from .. import interpreted
 from ..long import LONG
-from ..predicates import BAND, KEY, NO_KEY, TWO_BANDS
+from ..predicates import BAND, NO_KEY, TWO_BANDS
 from ..streams import fill, stream
 
 
