@@ -109,7 +109,7 @@ class SideWindow:
             if self._unlooked >= min(self._patience, LOOK):
                 self._unlooked = 0
                 out_of_date = self._chooser.is_out_of_date(self.count, CHANGED) or self._is_surprised()
-                out_of_date = out_of_date or self._stored.vain_grids > VAIN_GRIDS
+                out_of_date = out_of_date or (self._stored.vain_grids > VAIN_GRIDS and not self._chooser.searches)
                 if out_of_date or self._unseen >= min(self._patience, REVIEW):
                     self._review(batch)
 
