@@ -52,8 +52,8 @@ class Costs:
     """To begin a grid of the tuples that a batch reaches."""
     grid_stored: float = 6.0
     """To put a tuple that is reached into a grid that lies in the cache."""
-    grid_far: float = 34.0
-    """The same if it does not: how much more it takes."""
+    grid_far: float = 250.0
+    """How much more it takes if neither the grid nor what is looked up is in the cache."""
     grid_probe: float = 10.0
     """To find the candidates of a probing tuple there."""
     grid_candidate: float = 3.0
@@ -81,7 +81,8 @@ class Costs:
 
     def to_group(self, tuples: int) -> float:
         """To put so many tuples into a grid."""
-        return tuples * (self.grid_stored + self.grid_far * tuples / (tuples + HALF_CACHED))
+        far = tuples / (tuples + HALF_CACHED)
+        return tuples * (self.grid_stored + self.grid_far * far * far)
 
     def of_window(self, tuples: int) -> Costs:
         """The figures for a window of so many tuples: in a small one, all that is looked at lies in the cache."""
