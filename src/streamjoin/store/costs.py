@@ -57,7 +57,7 @@ class Costs:
     grid_probe: float = 10.0
     """To find the candidates of a probing tuple there."""
     grid_candidate: float = 3.0
-    """To test one of them."""
+    """To test one of them, if all lie in the cache."""
     insert: float = 40.0
     """To sort a tuple into an index, and to move it when runs are merged."""
     range_: float = 60.0
@@ -81,12 +81,15 @@ class Costs:
 
     def to_group(self, tuples: int) -> float:
         """To put so many tuples into a grid."""
-        far = tuples / (tuples + HALF_CACHED)
-        return tuples * (self.grid_stored + self.grid_far * far * far)
+        return tuples * (self.grid_stored + self.grid_far * _far(tuples) ** 2)
+
+    def to_test(self, tuples: int) -> float:
+        """To test a candidate that was found in a grid of so many tuples."""
+        return self.grid_candidate + self.candidate * _far(tuples)
 
     def of_window(self, tuples: int) -> Costs:
         """The figures for a window of so many tuples: in a small one, all that is looked at lies in the cache."""
-        far = tuples / (tuples + HALF_CACHED)
+        far = _far(tuples)
         shares = {name: share + (1 - share) * far for name, share in CACHED.items()}
         return replace(self, far=self.far * far, **{name: getattr(self, name) * part for name, part in shares.items()})
 
@@ -106,6 +109,11 @@ HALF_CACHED = 200_000
 """Tuples. A window of as many is half in the cache."""
 CACHED = {"insert": 0.5, "range_": 0.5, "candidate": 0.2, "hashed": 0.7, "chained": 0.5}
 """Which share of a cost is left where everything is in the cache."""
+
+
+def _far(tuples: int) -> float:
+    """Which share of what is looked at in so many tuples is not in the cache."""
+    return tuples / (tuples + HALF_CACHED)
 
 
 @cache

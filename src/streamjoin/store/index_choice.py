@@ -232,7 +232,7 @@ class IndexChooser:
         known = costs()
         candidates = self._keys.grid_candidates(self._grid_key, reached.together)
         once = (known.scan_step + known.grid_step) / batch + known.to_group(reached.together) / min(batch, LARGEST_PART)
-        return once + known.grid_probe + candidates * (known.grid_candidate + self._comparison)
+        return once + known.grid_probe + candidates * (known.to_test(reached.together) + self._comparison)
 
     def _why_only(self) -> str:
         if self._asked is None:

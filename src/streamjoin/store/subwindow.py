@@ -265,7 +265,7 @@ class Subwindow:
         grid = None if is_small else self._grid(probing, start, stop)
         if grid is not None and grid.serves(batch):
             candidates = grid.candidates(batch)
-            to_test = candidates.count * (costs().grid_candidate + self.stored.comparison)
+            to_test = candidates.count * (costs().to_test(end - begin) + self.stored.comparison)
             if is_rehearsing() or to_test < self._to_scan(probes, reached, is_turned):
                 self.stored.vain_grids = 0
                 return self._probe_grid(grid, candidates, batch, sink)
