@@ -71,6 +71,15 @@ def test_each_function_of_texts_is_rehearsed() -> None:
     assert len(set(keys.values())) == 3
 
 
+def test_what_is_asked_of_one_stream_is_rehearsed() -> None:
+    """Joins that differ only in the condition on one stream call different functions too."""
+    schema, keys = pa.schema([("k", pa.int64()), ("s", pa.string())]), []
+    for more in ("", " AND CAST(l.s AS timestamp) > TIMESTAMP '2024-01-05'", " AND CAST(r.s AS double) > 5"):
+        with sj.WindowJoin(schema, schema, on=f"l.k = r.k{more}", window=10) as join:
+            keys.append(rehearsal._key(join.options, lower(join.plan), {"left": schema, "right": schema}))
+    assert len(set(keys)) == 3
+
+
 def test_a_rehearsal_seals_subwindows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though a join would not store most tuples of pushes that span many windows."""
     interpreted.install(monkeypatch)

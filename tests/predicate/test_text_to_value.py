@@ -36,7 +36,8 @@ NUMBERS = [TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, *DECIMALS]
 MOMENTS = [DATE, TIMESTAMP, TIMESTAMP_NTZ, Type("timestamp", unit="ns"), Type("timestamp_ntz", unit="ns")]
 HARD = [
     None, "", " ", ".", "+", "-", "-.", "+-1", "--1", "1 2", "e", "1e", "1e+", "e5", "1e5", "1E-5", "1_0", "0x10",
-    "\0", "nan", "NaN", "-nan", "inf", "-inf", "Infinity", "+infinity", "infinityf", "NaNd", "none", "1d", "1.d",
+    "\0", "nan", "NaN", "-nan", "+-nan", "-+inf", "inf", "-inf", "Infinity", "+infinity", "infinityf", "NaNd", "none",
+    "1d", "1.d",
     ".d", "1e5f", "5 d", "٣", "１２", "1é", "\u00a01", " 1\t", "\x7f1\x00", "-0", "0", "+0.0", "00012", "1.", ".5",
     "-.5", "0e100", "0e-100", "1e400", "-1e400", "1e-400", "1e60", "1e61", "1e-61", "5e-324",
     "1.7976931348623157e308", "3.5e38", "1e39", "0.1", "0.30000000000000004", "0.5", "0.005", "0.015", "-0.005",

@@ -66,8 +66,6 @@ class StoredSide:
     """Nanoseconds that a scan takes to compare two tuples."""
     at_once: int = field(init=False)
     """Comparisons of one call of a scan."""
-    least_for_grid: int = field(init=False)
-    """Fewer comparisons are not worth a grid."""
     vain_grids: int = field(init=False, default=0)
     """How many of the last grids had so many candidates that the batch was scanned. Threads may lose a count."""
     dearness: float = field(init=False)
@@ -81,7 +79,6 @@ class StoredSide:
         self.dtypes = {number: slots[number].dtype for number in self.lowered.kept[self.side]}
         self.comparison = comparison_cost(self.lowered)
         self.at_once = AT_ONCE_COMPUTED if self.lowered.lines else AT_ONCE
-        self.least_for_grid = int(costs().grid_step / self.comparison)
         self.dearness = max(self.comparison / (FEW_TESTS * costs().compare), 1.0)
         by_width = sorted(self.dtypes.items(), key=lambda slot: -np.dtype(slot[1]).itemsize)
         self.record = np.dtype([(str(number), dtype) for number, dtype in by_width], align=True)
@@ -322,9 +319,9 @@ class Subwindow:
     def _grid(self, probing: Probing, start: int, stop: int) -> Grid | None:
         """The tuples at places [start, stop) that the batch reaches as a grid, if that may take less time than to
         compare each probing tuple with all that it reaches."""
-        if self.stored.grid_key is None or len(probing.batch) * (stop - start) < self.stored.least_for_grid:
+        if self.stored.grid_key is None or self.stored.vain_grids > VAIN_GRIDS:
             return None
-        if self.stored.vain_grids > VAIN_GRIDS:
+        if self._to_scan(len(probing.batch), len(probing.batch) * (stop - start), False) < costs().grid_step:
             return None
         found: Grid | None = probing.once((self, start, stop, "grid"), lambda: self._made_grid(probing, start, stop))
         return found
