@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -95,8 +96,9 @@ def test_a_broken_join(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
             raise MemoryError("in the middle")
 
         monkeypatch.setattr(ALGORITHMS[algorithm], "step", fail)
+        with suppress(MemoryError):  # a push joins by itself if earlier rows have waited long enough
+            join.push_right(rows(range(200, 203)))
         with pytest.raises((MemoryError, sj.StateError)):
-            join.push_right(rows(range(200, 203)))  # joins by itself if earlier rows have waited long enough
             join.poll()
         before = join.metrics()
     after = join.metrics()
