@@ -20,8 +20,8 @@ WINDOWS = st.lists(
 def filled(batches: list[list[int]], explicit: bool) -> tuple[IntegerColumn, Reach, int]:
     column, reach, count = IntegerColumn(64, explicit), Reach(64), 0
     for batch in batches:
-        column.append(np.array(batch, np.int64))
-        reach.append(column, count, count + len(batch))
+        in_order = column.append(np.array(batch, np.int64))
+        reach.append(column, count, count + len(batch), in_order)
         count += len(batch)
     return column, reach, count
 

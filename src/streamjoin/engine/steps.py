@@ -147,6 +147,8 @@ class Steps:
         while self._join_one(limit):
             pass
         if not self.has_work():
+            if isinstance(self.topology, Interim):
+                self.topology = self.topology.retired() or self.topology
             self._forget()
         self.latency.add(began, self.results.count - before)
 

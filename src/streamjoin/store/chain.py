@@ -26,7 +26,8 @@ MOST_ROWS = 1 << 15
 """Rows from the first tuple of a subwindow to the next, from which on it is not filled further if all have expired."""
 
 
-def _is_over(newest: Index, batch: Batch, floor: int | None) -> bool:
+def is_over(newest: Index, batch: Batch, floor: int | None) -> bool:
+    """Whether a subwindow should get no more tuples, since no tuple to come meets one below the floor."""
     return floor is not None and newest.highest < floor and int(batch.row[-1]) - newest.first_row > MOST_ROWS
 
 
@@ -52,7 +53,7 @@ class Chain:
         start, count = 0, len(batch)
         while start < count:
             newest = self.subwindows[-1] if self.subwindows else None
-            if newest is None or newest.room <= 0 or _is_over(newest, batch, floor):
+            if newest is None or newest.room <= 0 or is_over(newest, batch, floor):
                 if newest is not None:
                     newest.seal()
                 newest = self._create(count - start)

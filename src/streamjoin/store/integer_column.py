@@ -27,23 +27,26 @@ class IntegerColumn:
     def nbytes(self) -> int:
         return 0 if self.array is None else self.array.nbytes
 
-    def append(self, values: Integers) -> None:
+    def append(self, values: Integers) -> bool:
+        """Put integers behind the others; returns whether they ascend, and none is below one that was there."""
         count = len(values)
         if not count:
-            return
-        if not self._count:
-            self.first = int(values[0])
-        start, end = self._count, self._count + count
-        lowest, highest, counts_up = _summary(values)
-        follows = int(values[0]) == self.first + start and counts_up
-        if self.array is None and (self._explicit or not follows):
-            array = np.empty(self._capacity, np.int64)
-            array[:start] = np.arange(self.first, self.first + start)
-            self.array = array
-        if self.array is not None:
-            self.array[start:end] = values
-        self._count = end
-        self.lowest, self.highest = min(self.lowest, int(lowest)), max(self.highest, int(highest))
+            return True
+        start, before = self._count, self.highest
+        array = _NONE if self.array is None else self.array
+        begins, lowest, highest, counts_up, ascends = _put(values, array, start)
+        if not start:
+            self.first = begins
+        if self.array is None and (self._explicit or not counts_up or begins != self.first + start):
+            self.array = np.empty(self._capacity, np.int64)
+            self.array[:start] = np.arange(self.first, self.first + start)
+            self.array[start : start + count] = values
+        self._count = start + count
+        if lowest < self.lowest:
+            self.lowest = lowest
+        if highest > before:
+            self.highest = highest
+        return ascends and begins >= before
 
     def slice(self, start: int, stop: int) -> Integers:
         if self.array is None:
@@ -93,12 +96,17 @@ def paired(places, count, probing_rows, base, first, rows, out):  # type: ignore
 
 
 @compiled
-def _summary(values):  # type: ignore[no-untyped-def]
-    """The smallest, the largest, and whether each is one more than the one before."""
+def _put(values, array, start):  # type: ignore[no-untyped-def]
+    """Copy the values into the array, unless it is empty, from a place on. Returns the first value, the smallest, the
+    largest, whether each is one more than the one before, and whether none is less."""
     lowest = highest = values[0]
-    counts_up = True
+    counts_up = ascends = True
     for i in range(1, len(values)):
         counts_up &= values[i] - values[i - 1] == 1
+        ascends &= values[i] >= values[i - 1]
         lowest = min(lowest, values[i])
         highest = max(highest, values[i])
-    return lowest, highest, counts_up
+    if len(array):
+        for i in range(len(values)):
+            array[start + i] = values[i]
+    return values[0], lowest, highest, counts_up, ascends

@@ -6,11 +6,15 @@ gone is kept for the pairs to come.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from ..arrays import Array, Integers
+
+FEW = 1 << 9
+"""Pairs whose row numbers get memory of their own, which takes less time than to look for a place in a block."""
 
 
 class Block:
@@ -61,12 +65,16 @@ class PairMemory:
             self._scratch = whole_block(self._pairs)
         return self._scratch
 
-    def kept(self, count: int) -> Array:
-        """The first `count` pairs of the scratch. A block that is well filled is given away, few pairs are copied."""
-        pairs = self.scratch[:, :count]
+    def kept(self, count: int) -> Sequence[Integers]:
+        """The first `count` pairs of the scratch, as two arrays. A block that is well filled is given away, few pairs
+        are copied."""
+        scratch = self.scratch
+        if count <= FEW:
+            return scratch[0, :count].copy(), scratch[1, :count].copy()
+        pairs = scratch[:, :count]
         if 2 * count >= self._pairs:
             self._scratch = None
-            return pairs
+            return pairs[0], pairs[1]
         room = self.room(count)
         room[:] = pairs
-        return room
+        return room[0], room[1]

@@ -12,7 +12,6 @@ import numpy as np
 
 from ..arrays import INT64_MAX, Integers
 from ..compile.cache import compiled
-from ..compile.generic import is_ascending
 from .integer_column import IntegerColumn
 
 
@@ -28,13 +27,13 @@ class Reach:
     def nbytes(self) -> int:
         return 0 if self._bounds is None else sum(bound.nbytes for bound in self._bounds)
 
-    def append(self, column: IntegerColumn, start: int, stop: int) -> None:
-        """The coordinates at places [start, stop) are new."""
+    def append(self, column: IntegerColumn, start: int, stop: int, in_order: bool) -> None:
+        """The coordinates at places [start, stop) are new. `in_order`: they ascend, and none is below an older one."""
         array = column.array
         if array is None:
             return
         if self._bounds is None:
-            if is_ascending(array[max(start - 1, 0) : stop]):
+            if in_order:
                 return
             self._bounds = np.empty(self._capacity, np.int64), np.empty(self._capacity, np.int64)
             start = 0

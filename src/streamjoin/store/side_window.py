@@ -20,6 +20,7 @@ from .hash_table import HashTable
 from .index import Index, Opening
 from .index_choice import HASH, SCAN, SEARCH, IndexChoice, IndexChooser, Reached
 from .key_choice import KeyChooser
+from .scan import ScanIndex
 from .subwindow import VAIN_GRIDS, StoredSide
 
 SMALL = 1 << 10
@@ -75,6 +76,20 @@ class SideWindow:
             self._keys.observe_stored(batch)
             self._chooser.note_stored(batch)
         self._chain.insert(batch, floor)
+
+    def only_scanned(self, room: int) -> ScanIndex | None:
+        """The only subwindow, if it is scanned whatever comes next, and has room for so many tuples."""
+        subwindows = self._chain.subwindows
+        if len(subwindows) != 1 or (self._is_open and self._chooser.searches):
+            return None
+        newest = subwindows[0]
+        return newest if isinstance(newest, ScanIndex) and newest.room >= room else None
+
+    def passed_over(self, probes: int) -> None:
+        """So many tuples have probed that were not expected: they count for the next review of the choice."""
+        self._unseen += probes
+        self._uncompared += probes
+        self._unlooked += probes
 
     def adopt(self, subwindows: Sequence[Index]) -> None:
         """Take in sealed subwindows of another window, oldest first."""

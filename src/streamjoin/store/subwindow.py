@@ -186,7 +186,7 @@ class Subwindow:
         self.stored = stored
         if "reach" not in self.__dict__:  # the state of an older version
             self.reach = Reach(self.capacity)
-            self.reach.append(self.coordinate, 0, self.count)
+            self.reach.append(self.coordinate, 0, self.count, is_ascending(self.coordinate.slice(0, self.count)))
         if self._records is not None:
             self.slots = self._views(self._records)
 
@@ -194,8 +194,8 @@ class Subwindow:
         start, end = self.count, self.count + len(batch)
         for number, stored in self.slots.items():
             stored[start:end] = batch.slots[number]
-        self.coordinate.append(batch.coordinate)
-        self.reach.append(self.coordinate, start, end)
+        in_order = self.coordinate.append(batch.coordinate)
+        self.reach.append(self.coordinate, start, end, in_order)
         self.row.append(batch.row)
         self.count = end
 
@@ -270,6 +270,11 @@ class Subwindow:
         if is_turned and is_ascending(batch.low) and is_ascending(batch.high):
             return self._scan_turned(batch, sink, reach)
         return self._scan(batch, sink, reach)
+
+    def scan_few(self, batch: Batch, sink: PairSink) -> Iterator[int]:
+        """The same as `scan` of all tuples with a batch of at most `FEW_PROBES`."""
+        reach = self.reach.slice(self.coordinate, 0, self.count, batch.low, batch.high)
+        return self._scan(batch, sink, reach) if reach[2] < reach[3] else iter(())
 
     def _scan(self, batch: Batch, sink: PairSink, reach: Reached) -> Iterator[int]:
         """Compare each probing tuple with the tuples that it reaches."""

@@ -91,6 +91,14 @@ class Interim:
                     old.insert(side, batch)
         return self._old
 
+    def retired(self) -> Topology | None:
+        """The successor, if it has all tuples: then it can be asked itself. It takes the count of comparisons over."""
+        if self._old is None or self._old is not self._successor:
+            return None
+        self._old.comparisons += self._compared
+        self._compared = 0
+        return self._old
+
     def step(
         self, batches: Mapping[Side, Batch], chores: Chores = (), floors: Floors = NO_FLOORS
     ) -> Iterator[Pairs]:  # fmt: skip

@@ -1,0 +1,73 @@
+"""Small steps: a few tuples against windows that are scanned.
+
+Such a step computes little. Most of its time would go into questions: what is known of keys, which path is the best,
+how to share the work. So the answers of an ordinary step serve some small ones that follow.
+
+Law: a small step stores and finds what an ordinary one would. It is possible while each window that it touches is one
+subwindow, is scanned, and has room. What small steps pass over is made up for by the next ordinary one: it looks at the
+keys and sizes of its own batches, and counts the tuples that have probed meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..side import SIDES, Side, other
+from ..store import Batch, PairSink, SideWindow
+from ..store.batch import Decide
+from ..store.chain import is_over
+from ..store.scan import ScanIndex
+from ..store.subwindow import FEW_PROBES
+from .protocol import Floors, Pairs
+
+IN_A_ROW = 16
+"""After so many small steps an ordinary one follows."""
+
+
+class SmallSteps:
+    """Takes small steps over two shared windows."""
+
+    def __init__(self, windows: Mapping[Side, SideWindow], decide: Decide) -> None:
+        self._windows = windows
+        self._sinks = {side: PairSink(decide, left_probes=side == "left") for side in SIDES}
+        self._in_a_row = 0
+        self._probes = dict.fromkeys(SIDES, 0)
+        """Tuples of each side that have probed in them."""
+        self.comparisons = 0
+        """Since somebody took them into account."""
+
+    def places(self, batches: Mapping[Side, Batch], floors: Floors) -> dict[Side, ScanIndex] | None:
+        """Where the tuples of a small step lie, and will lie; None: the step must be an ordinary one."""
+        found = self._found(batches, floors) if self._in_a_row < IN_A_ROW else None
+        if found is None:
+            self._in_a_row = 0
+            for side, probes in self._probes.items():
+                self._windows[other(side)].passed_over(probes)
+                self._probes[side] = 0
+        else:
+            self._in_a_row += 1
+        return found
+
+    def _found(self, batches: Mapping[Side, Batch], floors: Floors) -> dict[Side, ScanIndex] | None:
+        found = {}
+        for side, window in self._windows.items():
+            batch = batches.get(side)
+            count = 0 if batch is None else len(batch.row)
+            place = window.only_scanned(count) if count <= FEW_PROBES else None
+            if place is None or (batch is not None and is_over(place, batch, floors.get(side))):
+                return None
+            found[side] = place
+        return found
+
+    def step(self, places: Mapping[Side, ScanIndex], batches: Mapping[Side, Batch]) -> Iterator[Pairs]:
+        for side, batch in batches.items():
+            places[side].insert(batch)
+            self._probes[side] += len(batch.row)
+        for side, batch in batches.items():
+            sink = self._sinks[side]
+            for compared in places[other(side)].scan_few(batch, sink):
+                self.comparisons += compared
+                if sink.is_full:
+                    yield sink.take()
+            if sink.count:
+                yield sink.take()
