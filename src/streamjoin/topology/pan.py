@@ -63,7 +63,8 @@ class PanJoin(SharedWindows):
         batches = {side: batch for side, batch in batches.items() if len(batch)}
         probes = sum(map(len, batches.values()))
         self._commands["insert"] += len(batches)
-        if probes < ALONE and (places := self._small.places(batches, floors)) is not None and not is_rehearsing():
+        is_small = probes < ALONE and not is_rehearsing()
+        if is_small and (places := self._small.places(batches, floors)) is not None:
             self._commands["probe"] += len(batches)
             for chore in chores:
                 chore()
