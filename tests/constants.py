@@ -43,6 +43,14 @@ PLACES = {
     "SMALLEST_BLOCK": "streamjoin.topology.driver.SMALLEST_BLOCK",
     "LARGEST_BLOCK": "streamjoin.topology.driver.LARGEST_BLOCK",
     "WAVE": "streamjoin.topology.driver.WAVE",
+    "GPU_THREADS": "streamjoin.gpu.kernel.THREADS",
+    "GPU_LANES": "streamjoin.gpu.kernel.LANES",
+    "GPU_ROOM": "streamjoin.gpu.machine.ROOM",
+    "GPU_TILE": "streamjoin.gpu.pieces.TILE",
+    "GPU_SMALLEST": "streamjoin.gpu.arena.SMALLEST",
+    "GPU_FIRST_FETCH": "streamjoin.gpu.lane.FIRST_FETCH",
+    "GPU_AT_ONCE": "streamjoin.gpu.scan.AT_ONCE",
+    "GPU_TAKEN_IN": "streamjoin.gpu.scan.TAKEN_IN",
     "SMALL_STEP": "streamjoin.topology.driver.SMALL",
 }
 

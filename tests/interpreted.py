@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamjoin.predicate import ops_vector, wide_scalar
+from streamjoin.predicate import ops_scalar, ops_vector, wide_scalar
 
 _FROM_NUMPY = (
     "sqrt", "atan2", "isnan", "exp", "ln", "sin", "cos", "tan", "asin", "acos", "atan", "frem", "ffloormod", "power",
@@ -41,6 +41,12 @@ def array_at(address: int, shape: int | tuple[int, int], dtype: Any) -> Any:
         return np.empty(0, kind)
     found = np.frombuffer((ctypes.c_char * (count * kind.itemsize)).from_address(address), kind)
     return found.reshape(-1, *columns)
+
+
+def dialect() -> dict[str, Any]:
+    """The names of the dialect for kernels that run as plain Python."""
+    names = {key: getattr(value, "py_func", value) for key, value in vars(ops_scalar).items() if not key.startswith("_")}
+    return names | {key: getattr(ops_vector, key) for key in (*_FROM_NUMPY, *wide_scalar.__all__)}
 
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,6 +122,7 @@ def run(
     size: int | None = None,
     seed: int = 0,
     poll_every: int = 1,
+    device: str = "cpu",
 ) -> Run:
     """Push both streams in batches of `size` (None: random), interleaved at random, polling now and then."""
     options: dict[str, Any] = {}
@@ -136,7 +137,7 @@ def run(
     window = tuple(_argument(w, case) for w in windows[:2])
     with sj.WindowJoin(
         case.left.schema, case.right.schema, on=case.on, window=window, how=how, order=order,
-        algorithm=engine.algorithm, index=engine.index, workers=engine.workers, **options,
+        algorithm=engine.algorithm, index=engine.index, workers=engine.workers, device=device, **options,
     ) as join:  # fmt: skip
         for i, (side, batch) in enumerate(pushes):
             (join.push_left if side == "left" else join.push_right)(batch)

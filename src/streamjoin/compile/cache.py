@@ -191,7 +191,14 @@ def _file_of(module: str) -> Path | None:
 
 @cache
 def load(source: str, name: str) -> Kernel:
-    """Import a generated function. A file that does not hold exactly this source is replaced, never run."""
+    """Import a generated function, whose machine code is kept."""
+    function: Kernel = _kept(imported(source, name))
+    return function
+
+
+def imported(source: str, name: str) -> Any:
+    """What a generated module calls by this name. A file that does not hold exactly this source is replaced, never
+    run."""
     path = _path(source, name)
     if not path.exists() or path.read_text() != source:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -205,8 +212,7 @@ def load(source: str, name: str) -> Kernel:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    function: Kernel = _kept(getattr(module, name))
-    return function
+    return getattr(module, name)
 
 
 class LazyKernel:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..arrow.tables import as_schema
+from ..gpu.scan import described_device
 from ..predicate import Predicate, check_aliases, not_too_deep, plan_for
 from ..predicate.expr import Expr
 from ..predicate.lower import Lowered, lower
@@ -50,6 +51,8 @@ class Explanation:
     """By stored side: what an ordered index sorts by, to begin with; empty where there is nothing."""
     index: str
     """The index that runs it: the one that was asked for, or what "auto" picks for all but short windows."""
+    device: str
+    """What scans windows: "cpu", or "gpu" and when."""
     paths: Mapping[str, str]
     """What "auto" chooses from, by what it costs on this machine; empty if an index was asked for."""
 
@@ -57,6 +60,7 @@ class Explanation:
         lines = [_line("predicate", self.predicate), _line("best key", _KINDS[self.kind])]
         lines += _listing("", self.equalities)
         lines += [_line("index", self._index())]
+        lines += [_line("device", self.device)] * (self.device != "cpu")
         lines += _listing("paths", [f"{name}: {cost}" for name, cost in self.paths.items()])
         for stored in SIDES:
             lines += ["", f"{stored} stored, {other(stored)} probes"]
@@ -125,6 +129,7 @@ def explain(
     algorithm: Any = "auto",
     index: Any = "auto",
     workers: Any = None,
+    device: Any = "auto",
     order: Any = "none",
     late: Any = "drop",
 ) -> Explanation:
@@ -138,7 +143,7 @@ def explain(
         lowered = lower(plan)
     options = check_options(
         *schemas, window=1 if window is None else window, time=time, lateness=lateness, how=how,
-        algorithm=algorithm, index=index, workers=workers, order=order, late=late,
+        algorithm=algorithm, index=index, workers=workers, order=order, late=late, device=device,
         has_equality=bool(plan.equalities), has_order=lowered.has_order,
     )  # fmt: skip
     return _explanation(plan, lowered, options, check_aliases(aliases))
@@ -174,6 +179,7 @@ def _explanation(plan: Plan, lowered: Lowered, options: Options, aliases: tuple[
         slots={side: tuple(slot.dtype for slot in lowered.slots[side]) for side in SIDES},
         keys={side: KeyChooser(lowered, side).first_key(aliases) for side in SIDES},
         index=options.index if options.index != "auto" else usual_index(lowered.has_order),
+        device=described_device(lowered, options.device),
         paths=paths(lowered) if options.index == "auto" else {},
     )
 

@@ -12,8 +12,9 @@ import pyarrow as pa
 from ..arguments import choose
 from ..arrow.times import TimeColumns, time_columns
 from ..errors import ArgumentError
+from ..gpu.support import missing
 from ..side import Side
-from ..store.index_choice import usual_index
+from ..store.index_choice import SCAN, usual_index
 from ..store.registry import INDEXES
 from ..topology.registry import ALGORITHMS, default_algorithm
 from ..window import CountWindow, TimeUnit, TimeWindow, check_windows, lateness_ticks, parse_window, ticks
@@ -34,6 +35,8 @@ Algorithm = Literal[
     "auto",
 ]
 IndexName = Literal["scan", "hash", "bi-sort", "rap-table", "wib-tree", "auto"]
+DeviceName = Literal["auto", "cpu", "gpu"]
+"""What scans windows: "auto" takes a GPU where there is one and it is likely to take less time."""
 Late = Literal["drop", "keep"]
 """Whether late rows are only counted, or also kept for `late()`."""
 
@@ -55,6 +58,7 @@ class Options:
     index: str
     workers: int
     late: Late
+    device: DeviceName = "cpu"
     algorithm_why: str = "asked for"
     max_pending: int = MAX_PENDING
     max_batch: int = MAX_BATCH
@@ -87,6 +91,7 @@ def check_options(
     workers: Any,
     order: Any,
     late: Any,
+    device: Any = "cpu",
     max_pending: Any = MAX_PENDING,
     max_batch: Any = MAX_BATCH,
     max_wait: Any = MAX_WAIT,
@@ -107,9 +112,10 @@ def check_options(
         order=choose("order", order, get_args(Order)),
         algorithm=_algorithm(algorithm, crew),
         algorithm_why="asked for" if algorithm != "auto" else f"{crew} worker{'s' * (crew > 1)}",
-        index=_index(index, has_equality, has_order),
+        index=_index(index if device != "gpu" else _scanned(index), has_equality, has_order),
         workers=crew,
         late=choose("late", late, get_args(Late)),
+        device=_device(device),
         max_pending=_rows("max_pending", max_pending),
         max_batch=_rows("max_batch", max_batch),
         max_wait=_seconds("max_wait", max_wait),
@@ -128,6 +134,23 @@ def _algorithm(algorithm: Any, workers: int) -> str:
     if algorithm == "auto":
         return default_algorithm(workers)
     return str(algorithm)
+
+
+def _device(device: Any) -> DeviceName:
+    chosen: DeviceName = choose("device", device, get_args(DeviceName))
+    reason = missing() if chosen == "gpu" else None
+    if reason is not None:
+        raise ArgumentError(f"device: 'gpu' cannot be used here: {reason}; use 'auto' or 'cpu'")
+    return chosen
+
+
+def _scanned(index: Any) -> Any:
+    """The index for a GPU, which scans."""
+    if index == "auto":
+        return SCAN.name
+    if index in INDEXES and not INDEXES[index].scanned:
+        raise ArgumentError(f"index: {index!r} cannot be searched by device='gpu', which scans; use 'auto' or 'scan'")
+    return index
 
 
 def _index(index: Any, has_equality: bool, has_order: bool) -> str:

@@ -63,8 +63,9 @@ def _key(options: Options, lowered: Lowered, schemas: Schemas) -> Hashable:
     nodes = [node for expr in computed for node in walk(expr)]
     functions = tuple((type(node).__name__, getattr(node, "op", ""), str(node.type)) for node in nodes)
     return (
-        options.algorithm, options.index, options.workers > 1, options.needs_order, options.time is None, options.how,
-        options.order, types, slots, lowered.lines, lowered.condition, functions, keys,
+        options.algorithm, options.index, options.device, options.workers > 1, options.needs_order,
+        options.time is None, options.how, options.order, types, slots, lowered.lines, lowered.condition, functions,
+        keys,
     )  # fmt: skip
 
 

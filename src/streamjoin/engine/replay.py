@@ -18,7 +18,7 @@ from ..compile.generic import extremes, is_ascending
 from ..errors import ArgumentError, DataError, StateError
 from ..predicate import Predicate
 from ..side import SIDES, Side
-from .options import Algorithm, How, IndexName, Order
+from .options import Algorithm, DeviceName, How, IndexName, Order
 from .window_join import LatenessArgument, WindowArgument, WindowJoin
 
 SLICE = 1 << 15
@@ -39,6 +39,7 @@ def join(
     algorithm: Algorithm = "auto",
     index: IndexName = "auto",
     workers: int | None = None,
+    device: DeviceName = "auto",
     order: Order = "none",
     aliases: Sequence[str] | None = None,
 ) -> pa.Table:
@@ -49,7 +50,7 @@ def join(
     tables = as_table(left, "left"), as_table(right, "right")
     with WindowJoin(
         tables[0].schema, tables[1].schema, on=on, window=window, time=time, lateness=lateness, how=how,
-        algorithm=algorithm, index=index, workers=workers, order=order, aliases=aliases, max_batch=SLICE,
+        algorithm=algorithm, index=index, workers=workers, device=device, order=order, aliases=aliases, max_batch=SLICE,
     ) as running:  # fmt: skip
         return pa.concat_tables(replay(running, *tables))
 
@@ -66,6 +67,7 @@ def join_batches(
     algorithm: Algorithm = "auto",
     index: IndexName = "auto",
     workers: int | None = None,
+    device: DeviceName = "auto",
     order: Order = "none",
     aliases: Sequence[str] | None = None,
 ) -> pa.RecordBatchReader:
@@ -79,7 +81,7 @@ def join_batches(
         raise ArgumentError("right: it is the same reader as left, and a reader can be read once; open another one")
     running = WindowJoin(
         as_schema(left, "left"), as_schema(right, "right"), on=on, window=window, time=time, lateness=lateness, how=how,
-        algorithm=algorithm, index=index, workers=workers, order=order, aliases=aliases, max_batch=SLICE,
+        algorithm=algorithm, index=index, workers=workers, device=device, order=order, aliases=aliases, max_batch=SLICE,
     )  # fmt: skip
 
     def results() -> Iterator[pa.RecordBatch]:

@@ -23,6 +23,7 @@ from ..flow.front import AsFound, Front, InOrder, Step
 from ..flow.order import PushOrder
 from ..flow.progress import Progress
 from ..flow.results import Results
+from ..gpu.scan import device_scan
 from ..parallel.crew import Crew
 from ..payload import Payload, gathered, have_same_texts
 from ..predicate.lower import Lowered
@@ -72,7 +73,8 @@ class Steps:
         )
 
         def make_window(side: Side, index: str) -> SideWindow:
-            return SideWindow(lowered, side, index or options.index, run_all)
+            device = device_scan(lowered, side, options.device, options.workers)
+            return SideWindow(lowered, side, index or options.index, run_all, device)
 
         decide = self._recheck if self._needs_payload else _all_match
         setting = Setting(options.workers, make_window, decide, self._crew)

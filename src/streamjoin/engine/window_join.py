@@ -30,7 +30,7 @@ from ..side import SIDES, Side
 from ..store.costs import costs
 from ..window import Duration, TimeWindow, Window
 from .intake import Intake
-from .options import MAX_BATCH, MAX_PENDING, MAX_WAIT, Algorithm, How, IndexName, Late, Order, check_options
+from .options import MAX_BATCH, MAX_PENDING, MAX_WAIT, Algorithm, DeviceName, How, IndexName, Late, Order, check_options
 from .rehearsal import rehearsed
 from .steps import Steps
 
@@ -71,6 +71,7 @@ class WindowJoin:
         algorithm: Algorithm = "auto",
         index: IndexName = "auto",
         workers: int | None = None,
+        device: DeviceName = "auto",
         order: Order = "none",
         aliases: Sequence[str] | None = None,
         late: Late = "drop",
@@ -85,7 +86,7 @@ class WindowJoin:
             lowered = lower(self.plan)
         self.options = check_options(
             left, right, window=window, time=time, lateness=lateness, how=how,
-            algorithm=algorithm, index=index, workers=workers, order=order, late=late,
+            algorithm=algorithm, index=index, workers=workers, order=order, late=late, device=device,
             max_pending=max_pending, max_batch=max_batch, max_wait=max_wait,
             has_equality=bool(self.plan.equalities), has_order=lowered.has_order,
         )  # fmt: skip

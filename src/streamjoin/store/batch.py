@@ -147,6 +147,11 @@ class Probing:
         return self._known[key]
 
     @property
+    def is_first(self) -> bool:
+        """Whether this is the first of the shares."""
+        return self._share == 0
+
+    @property
     def share_of_batch(self) -> int:
         """How many tuples this share has, if tuples are what is shared."""
         return len(self.batch) // self._shares

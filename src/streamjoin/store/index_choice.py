@@ -26,6 +26,7 @@ from ..side import SIDES
 from . import bi_sort, hash, scan
 from .batch import LARGEST_PART, Batch
 from .costs import Costs, comparison_cost, costs
+from .device import Device
 from .grid import grid_key
 from .index import IndexKind
 from .key_choice import KeyChooser
@@ -41,8 +42,8 @@ GROWTH = 4
 also be scanned, so it is opened where nothing is known."""
 SCAN, SEARCH, HASH = scan.KIND, bi_sort.KIND, hash.KIND
 """What "auto" chooses from; a hash table only where the predicate has an equality."""
-GRID = "grid"
-"""What the estimate of a scan with grids is called."""
+GRID, DEVICE = "grid", "gpu"
+"""What the estimates of a scan with grids, and of one on a device, are called."""
 
 
 def usual_index(has_order: bool) -> str:
@@ -108,12 +109,15 @@ def _followed(usual: float, size: int) -> float:
 class IndexChooser:
     """Watches one side's batches, keys and reach, and chooses at each border between subwindows.
 
-    `index` is the name of the index that the user asked for, or "auto". A scan may use grids by the `grid_key`.
+    `index` is the name of the index that the user asked for, or "auto". A scan may use grids by the `grid_key`, or be
+    done by the `device`.
     """
 
-    def __init__(self, index: str, keys: KeyChooser, grid_key: RangeKey | None = None) -> None:
+    def __init__(
+        self, index: str, keys: KeyChooser, grid_key: RangeKey | None = None, device: Device | None = None
+    ) -> None:  # fmt: skip
         self._asked = None if index == "auto" else INDEXES[index]
-        self._keys, self._grid_key = keys, grid_key
+        self._keys, self._grid_key, self._device = keys, grid_key, device
         self._comparison = comparison_cost(keys.lowered)
         self._batch = self._inserted = 0.0
         """Tuples that usually probe at once, and that are stored at once."""
@@ -210,6 +214,10 @@ class IndexChooser:
             if HASH in found:
                 self._equal_candidates = reached.on_chains * self._keys.equal_candidates(window)
                 found[HASH] += known.chained * self._equal_candidates
+        if self._device is not None and not is_rehearsing():
+            by_device = self._device.estimate(batch, batch * reached.reach) / batch
+            if PATIENCE * by_device < min(found.values()) and self._device.is_ready():
+                grid[DEVICE] = found[SCAN] = by_device
         self.estimates = {SCAN.name: to_scan, **grid, **{kind.name: found[kind] for kind in found if kind is not SCAN}}
         best = min(found, key=found.__getitem__)
         if is_rehearsing():  # all paths in turn, so that all of them are compiled

@@ -18,7 +18,7 @@ LONG_CONDITION = 10
 """A condition of more operations than this is computed at once for each slice, without looking for hits first."""
 
 
-class _Filter:
+class ScanFilter:
     """A cheaper condition that every matching pair meets. The loop that looks for slices with any hit uses it.
 
     A band lo <= x <= hi becomes one unsigned comparison, x - lo <= hi - lo: on vector units comparisons cost twice
@@ -108,7 +108,7 @@ def scan_source(lowered: Lowered, stored: Side) -> str:
     vector loop, tuple by tuple, would cost as much as all of a short slice. What they find beyond the slice is dropped.
     """
     text = ConditionText(lowered, stored)
-    quick = _Filter(text)
+    quick = ScanFilter(text)
 
     def search(lanes: int) -> str:
         if not quick.worthwhile:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
 from typing import Any
@@ -15,13 +17,14 @@ from ..tasks import RunAll
 from . import batch as batches
 from .batch import Batch, PairSink, Probing
 from .chain import LARGEST, Chain
+from .device import Device
 from .grid import grid_key
 from .hash_table import HashTable
 from .index import Index, Opening
-from .index_choice import HASH, SCAN, SEARCH, IndexChoice, IndexChooser, Reached
+from .index_choice import GRID, HASH, SCAN, SEARCH, IndexChoice, IndexChooser, Reached
 from .key_choice import KeyChooser
 from .scan import ScanIndex
-from .subwindow import VAIN_GRIDS, StoredSide
+from .subwindow import FEW_PROBES, VAIN_GRIDS, StoredSide
 
 SMALL = 1 << 10
 """Tuples of a subwindow that can as well be scanned."""
@@ -43,14 +46,17 @@ times as many."""
 class SideWindow:
     """Invariant: a probe finds every stored tuple that matches and lies in the probing tuple's [low, high), once.
 
-    `index` is the name of an index, or "auto".
+    `index` is the name of an index, or "auto". A `device` may scan what is scanned.
     """
 
-    def __init__(self, lowered: Lowered, side: Side, index: str, run_all: RunAll) -> None:
+    def __init__(
+        self, lowered: Lowered, side: Side, index: str, run_all: RunAll, device: Device | None = None
+    ) -> None:  # fmt: skip
         by_grid = grid_key(lowered, side) if index == "auto" else None
         self._stored = StoredSide(lowered, side, by_grid)
         self._keys = KeyChooser(lowered, side)
-        self._chooser = IndexChooser(index, self._keys, by_grid)
+        self._chooser = IndexChooser(index, self._keys, by_grid, device)
+        self._device, self._device_lock = device, threading.Lock()
         self._index = index
         self._run_all = run_all
         self._spare: list[Words] = []
@@ -81,6 +87,8 @@ class SideWindow:
         """The only subwindow, if it is scanned whatever comes next, and has room for so many tuples."""
         subwindows = self._chain.subwindows
         if len(subwindows) != 1 or (self._is_open and self._chooser.searches):
+            return None
+        if self._device is not None and self._device.takes_small(FEW_PROBES, subwindows[0].tuples, self._on_cpu):
             return None
         newest = subwindows[0]
         return newest if isinstance(newest, ScanIndex) and newest.room >= room else None
@@ -200,6 +208,8 @@ class SideWindow:
         """
         if not len(batch):
             return []
+        if workers > 1 and self._device_takes(Probing(batch)):
+            return [Probing(piece) for piece in batch.parts()]
         if workers == 1 or len(batch) > batches.LARGEST_PART:
             return [Probing(piece) for piece in batch.parts(-(-len(batch) // parts))]
         probing = Probing(batch)
@@ -214,11 +224,13 @@ class SideWindow:
         every n-th one of the other subwindows.
         """
         own, subwindows = probing.within(part, parts), self._chain.subwindows
+        if self._device is not None and self._device_takes(probing):
+            return self._counted(self._with_device(self._device, probing, own, sink, part, parts), probing)
         if parts == 1 and len(subwindows) == 1 and subwindows[0].group is None:
             return subwindows[0].probe(own, sink)
         if parts == 1 and self._scanned:
             return chain.from_iterable(subwindow.probe(own, sink) for subwindow in subwindows)
-        return self._counted(self._search(probing, own, sink, part, parts), probing)
+        return self._counted(self._search(subwindows, probing, own, sink, part, parts), probing)
 
     def _counted(self, found: Iterator[int], probing: Probing) -> Iterator[int]:
         """The same, while comparisons are counted for the review. Threads may lose a count."""
@@ -230,10 +242,50 @@ class SideWindow:
         else:
             yield from found
 
-    def _search(self, probing: Probing, own: Probing, sink: PairSink, part: int, parts: int) -> Iterator[int]:
+    def _device_takes(self, probing: Probing) -> bool:
+        """Whether the device scans for a batch. All shares and parts of it must agree, on whatever thread they are."""
+        if self._device is None:
+            return False
+        with self._device_lock:
+            taken: bool = probing.once(Device, lambda: self._asked_device(probing.batch))
+        return taken
+
+    def _asked_device(self, batch: Batch) -> bool:
+        assert self._device is not None
+        scanned = self._scans
+
+        def reached() -> int:
+            step = -(-len(batch) // REACH_SAMPLE)
+            some = batch.every(0, step)
+            return step * sum(subwindow.reached(some.low, some.high)[0] for subwindow in scanned)
+
+        tuples = sum(subwindow.tuples for subwindow in scanned)
+        return self._device.takes(tuples, batch, reached, lambda pairs: self._on_cpu(pairs, len(batch)))
+
+    def _on_cpu(self, pairs: int, probes: int) -> float:
+        """Nanoseconds that scans of so many pairs take."""
+        by_grid = probes * self._chooser.estimates.get(GRID, math.inf)
+        return min(pairs * self._stored.comparison, by_grid)
+
+    @property
+    def _scans(self) -> list[ScanIndex]:
+        return [subwindow for subwindow in self._chain.subwindows if isinstance(subwindow, ScanIndex)]
+
+    def _with_device(
+        self, device: Device, probing: Probing, own: Probing, sink: PairSink, part: int, parts: int
+    ) -> Iterator[int]:  # fmt: skip
+        """The device scans all that is scanned, for the first share and part. The others have the rest in common."""
+        if part == 0 and probing.is_first:
+            yield from device.probe(self._scans, probing.batch, sink)
+        others = [subwindow for subwindow in self._chain.subwindows if not isinstance(subwindow, ScanIndex)]
+        yield from self._search(others, probing, own, sink, part, parts)
+
+    def _search(
+        self, subwindows: Sequence[Index], probing: Probing, own: Probing, sink: PairSink, part: int, parts: int
+    ) -> Iterator[int]:  # fmt: skip
         whole = 0
         groups: dict[Hashable, list[Index]] = {}
-        for subwindow in self._chain.subwindows:
+        for subwindow in subwindows:
             if subwindow.divisible:
                 yield from subwindow.probe(own, sink)
                 continue
@@ -244,8 +296,8 @@ class SideWindow:
             group = subwindow.group
             if group is not None:
                 groups.setdefault(group, []).append(subwindow)
-        for subwindows in groups.values():
-            yield from subwindows[0].probe_group(subwindows, probing, sink)
+        for members in groups.values():
+            yield from members[0].probe_group(members, probing, sink)
 
     def expire(self, floor: int) -> int:
         """Release the subwindows that lie below the floor; returns how many they are."""
@@ -256,6 +308,8 @@ class SideWindow:
         self._chain.subwindows = []
         self._spare.clear()
         self._stored.forget_shared()
+        if self._device is not None:
+            self._device.clear()
 
     @property
     def count(self) -> int:
@@ -275,7 +329,7 @@ class SideWindow:
 
     @property
     def nbytes(self) -> int:
-        return self._chain.nbytes
+        return self._chain.nbytes + (0 if self._device is None else self._device.nbytes)
 
     @property
     def first_row(self) -> int | None:
@@ -310,6 +364,7 @@ class SideWindow:
             "switches": self._chooser.switches,
             "key_changes": self._keys.changes,
             **self._chooser.figures(),
+            **({} if self._device is None else self._device.figures()),
             "bytes": self.nbytes,
             "newest": {} if newest is None else newest.figures(),
         }

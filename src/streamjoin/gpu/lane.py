@@ -1,0 +1,71 @@
+"""One launch at a time: the batch's slots on their way to the GPU, and the pairs on their way back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array, Integers
+from ..store.batch import Batch
+from .kernel import ITEM_FIELDS
+from .machine import OUTBOXES, Machine
+
+FIRST_FETCH = 1 << 9
+"""Pairs that are fetched together with their number."""
+
+
+class Lane:
+    """Has room for some probing tuples and items. All of them travel in one copy, side by side.
+
+    Law: a lane whose launch has not been waited for is not used again.
+    """
+
+    def __init__(self, machine: Machine, probes: int, items: int, kinds: list[str], room: int) -> None:
+        self.probes, self.items = probes, items
+        columns: list[tuple[int, Any]] = [(probes, np.int64), (probes, np.int64), (items * ITEM_FIELDS, np.int64)]
+        columns += [(probes, kind) for kind in kinds]
+        places, size = [], 0
+        for count, kind in columns:
+            places.append((size, count, kind))
+            size += -(-count * np.dtype(kind).itemsize // 8) * 8
+        self._machine, self._size = machine, size
+        self._pinned = machine.pinned(size)
+        self._memory = machine.memory(size, np.uint8)
+        self._host: list[Array] = [
+            self._pinned[start : start + count * np.dtype(kind).itemsize].view(kind) for start, count, kind in places
+        ]
+        self.low, self.high, self._items, *self._slots = machine.parts(self._memory, places)
+        self._stream = machine.stream()
+        self._outbox = OUTBOXES.take(machine, room)
+
+    def launch(
+        self, source: str, blocks: int, threads: int, batch: Batch, slots: list[Array], items: Integers,
+        arena_slots: list[Any], coordinate: Any,
+    ) -> None:  # fmt: skip
+        """Send a batch and begin to compare. `items` has a row of fields for each item."""
+        columns = [batch.low, batch.high, items.reshape(-1), *slots]
+        for room, values in zip(self._host, columns, strict=True):
+            room[: len(values)] = values
+        self._machine.send(self._memory, self._pinned, self._size, self._stream)
+        out = self._outbox
+        self._machine.launch(
+            source, "gpu_scan", blocks, threads, self._stream,
+            [*self._slots, self.low, *arena_slots, coordinate, self.high, self._items, len(items),
+             out.memory, out.total, out.room],
+        )  # fmt: skip
+
+    def wait(self) -> tuple[int, Integers]:
+        """How many pairs there are, and those of them for which there was room. They are to be read at once."""
+        out = self._outbox
+        some = min(FIRST_FETCH, out.room)
+        self._machine.fetch(out.pinned, out.memory, 8 * (some + 1), self._stream)
+        count = int(out.pinned[0]) - out.total
+        out.total += count
+        if count > some and count <= out.room:
+            self._machine.fetch(out.pinned, out.memory, 8 * (count + 1), self._stream)
+        return count, out.pinned[1 : 1 + min(count, out.room)]
+
+    def close(self) -> None:
+        """Somebody else may use the outbox. No launch may be under way."""
+        OUTBOXES.give(self._outbox)

@@ -1,0 +1,136 @@
+"""The one GPU of this process: memory, copies and launches. All that is known of Numba's interface is here."""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..arrays import Array
+from ..compile.cache import imported
+
+ROOM = 1 << 20
+"""Pairs of one launch. If there are more, it is done again in pieces."""
+
+
+class Outbox:
+    """Where a launch writes its pairs: `memory[0]` counts the pairs of all launches so far, `total` says how many."""
+
+    def __init__(self, machine: Machine, room: int) -> None:
+        self.memory = machine.memory(room + 1, np.int64)
+        self.pinned = machine.pinned(8 * (room + 1)).view(np.int64)
+        self.room, self.total = room, 0
+        machine.put(self.memory, 0, np.zeros(1, np.int64))
+
+
+class Machine(Protocol):
+    """What scans ask of a GPU. Arrays in its memory are only handed on to `launch` and to the copies here."""
+
+    name: str
+
+    def memory(self, count: int, dtype: Any) -> Any:
+        """An array in the GPU's memory."""
+
+    def pinned(self, size: int) -> Array:
+        """Bytes of main memory that are copied fast."""
+
+    def stream(self) -> Any:
+        """A queue of copies and launches, which are done one after the other."""
+
+    def parts(self, memory: Any, places: list[tuple[int, int, Any]]) -> list[Any]:
+        """Arrays inside an array of bytes: where each begins, how many values it has, and of which type."""
+
+    def put(self, memory: Any, start: int, values: Array) -> None:
+        """Copy values into an array, from a place on. When this returns, they are there."""
+
+    def copied(self, memory: Any, count: int) -> Any:
+        """A longer array that begins with the same values."""
+
+    def send(self, memory: Any, pinned: Array, size: int, stream: Any) -> None:
+        """Begin to copy bytes to the beginning of an array."""
+
+    def fetch(self, pinned: Array, memory: Any, size: int, stream: Any) -> None:
+        """Copy bytes from the beginning of an array, once the stream has come so far, and wait for them."""
+
+    def launch(self, source: str, name: str, blocks: int, threads: int, stream: Any, arguments: list[Any]) -> None:
+        """Begin to run a kernel."""
+
+
+class Outboxes:
+    """Outboxes that are not in use; all windows share them."""
+
+    def __init__(self) -> None:
+        self._spare: list[Outbox] = []
+        self._lock = threading.Lock()
+
+    def take(self, machine: Machine, room: int) -> Outbox:
+        with self._lock:
+            for place, outbox in enumerate(self._spare):
+                if outbox.room == room:
+                    return self._spare.pop(place)
+        return Outbox(machine, room)
+
+    def give(self, outbox: Outbox) -> None:
+        with self._lock:
+            self._spare.append(outbox)
+
+
+OUTBOXES = Outboxes()
+
+
+class NumbaMachine:
+    """The first GPU that Numba finds, or its simulator."""
+
+    def __init__(self) -> None:
+        if not hasattr(np, "row_stack"):  # Numba-CUDA 0.30 asks for it, NumPy 2.5 has dropped it
+            setattr(np, "row_stack", np.vstack)  # noqa: B010
+        from numba import cuda
+        from numba.cuda.cudadrv import driver
+
+        self._cuda: Any = cuda
+        self._driver: Any = driver
+        name = self._cuda.get_current_device().name
+        self.name = name.decode() if isinstance(name, bytes) else str(name)
+
+    def memory(self, count: int, dtype: Any) -> Any:
+        return self._cuda.device_array(max(count, 1), dtype)
+
+    def pinned(self, size: int) -> Array:
+        return self._cuda.pinned_array(size, np.uint8)
+
+    def stream(self) -> Any:
+        return self._cuda.stream()
+
+    def parts(self, memory: Any, places: list[tuple[int, int, Any]]) -> list[Any]:
+        return [memory[start : start + count * np.dtype(kind).itemsize].view(kind) for start, count, kind in places]
+
+    def put(self, memory: Any, start: int, values: Array) -> None:
+        memory[start : start + len(values)].copy_to_device(np.ascontiguousarray(values))
+
+    def copied(self, memory: Any, count: int) -> Any:
+        longer = self.memory(count, memory.dtype)
+        longer[: len(memory)].copy_to_device(memory)
+        return longer
+
+    def send(self, memory: Any, pinned: Array, size: int, stream: Any) -> None:
+        self._driver.host_to_device(memory, pinned, size, stream=stream)
+
+    def fetch(self, pinned: Array, memory: Any, size: int, stream: Any) -> None:
+        self._driver.device_to_host(pinned, memory, size, stream=stream)
+        stream.synchronize()
+
+    def launch(self, source: str, name: str, blocks: int, threads: int, stream: Any, arguments: list[Any]) -> None:
+        _kernel(source, name)[blocks, threads, stream](*arguments)
+
+
+@cache
+def _kernel(source: str, name: str) -> Any:
+    return imported(source, name)
+
+
+@cache
+def machine() -> Machine:
+    """The GPU of this process. `support.missing` has been asked."""
+    return NumbaMachine()

@@ -1,0 +1,107 @@
+"""A GPU in plain Python: kernels run block by block, each with one thread. Fast enough for the conformance suite."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamjoin.gpu import machine as machines
+
+from .. import constants, interpreted
+
+SMALL = {"GPU_THREADS": 1, "GPU_LANES": 4, "GPU_ROOM": 40, "GPU_TILE": 8, "GPU_SMALLEST": 32, "GPU_FIRST_FETCH": 3}
+"""Sizes at which a handful of tuples fills several blocks and tiles, and pairs overflow."""
+
+
+class PythonMachine:
+    """A `gpu.machine.Machine`."""
+
+    name = "Python"
+
+    def __init__(self) -> None:
+        self.launches = 0
+        self.fails_at: int | None = None
+        """The launch that fails, like all after it."""
+
+    def memory(self, count: int, dtype: Any) -> Any:
+        return np.frombuffer(np.random.default_rng(0).bytes(max(count, 1) * np.dtype(dtype).itemsize), dtype).copy()
+
+    def pinned(self, size: int) -> Any:
+        return np.empty(size, np.uint8)
+
+    def stream(self) -> None:
+        return None
+
+    def parts(self, memory: Any, places: list[tuple[int, int, Any]]) -> list[Any]:
+        return [memory[start : start + count * np.dtype(kind).itemsize].view(kind) for start, count, kind in places]
+
+    def put(self, memory: Any, start: int, values: Any) -> None:
+        memory[start : start + len(values)] = values
+
+    def copied(self, memory: Any, count: int) -> Any:
+        longer = self.memory(count, memory.dtype)
+        longer[: len(memory)] = memory
+        return longer
+
+    def send(self, memory: Any, pinned: Any, size: int, stream: None) -> None:
+        memory[:size] = pinned[:size]
+
+    def fetch(self, pinned: Any, memory: Any, size: int, stream: None) -> None:
+        pinned.view(np.uint8)[:size] = memory.view(np.uint8)[:size]
+
+    def launch(self, source: str, name: str, blocks: int, threads: int, stream: None, arguments: list[Any]) -> None:
+        assert threads == 1
+        self.launches += 1
+        if self.fails_at is not None and self.launches >= self.fails_at:
+            raise RuntimeError("the GPU has fallen off the bus")
+        function, cuda = _interpreted(source, name)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore", RuntimeWarning)
+            for block in range(blocks):
+                cuda.blockIdx.x = block
+                function(*arguments)
+
+
+def _add(array: Any, place: int, value: int) -> int:
+    before = int(array[place])
+    array[place] += value
+    return before
+
+
+@cache
+def _interpreted(source: str, name: str) -> tuple[Any, Any]:
+    cuda = SimpleNamespace(
+        jit=lambda **options: lambda function: function,
+        threadIdx=SimpleNamespace(x=0),
+        blockIdx=SimpleNamespace(x=0),
+        shared=SimpleNamespace(array=np.empty),
+        syncthreads=lambda: None,
+        atomic=SimpleNamespace(add=_add),
+        popc=lambda bits: int(bits).bit_count(),
+    )
+    lines = [line for line in source.splitlines() if not line.startswith("from")]
+    namespace = interpreted.dialect() | {
+        "cuda": cuda, "times32": lambda a, b: np.float32(a) * np.float32(b), "times64": lambda a, b: np.float64(a) * b
+    }  # fmt: skip
+    exec(compile("\n".join(lines), "<interpreted kernel>", "exec"), namespace)
+    return namespace[name], cuda
+
+
+def install(monkeypatch: pytest.MonkeyPatch, **sizes: int) -> PythonMachine:
+    """From here on, this is the GPU."""
+    found = PythonMachine()
+    constants.replace(monkeypatch, **(SMALL | sizes))
+    monkeypatch.setattr(machines, "machine", lambda: found)
+    monkeypatch.setattr(machines, "OUTBOXES", machines.Outboxes())
+    monkeypatch.setattr("streamjoin.gpu.lane.OUTBOXES", machines.OUTBOXES)
+    monkeypatch.setattr("streamjoin.engine.options.missing", lambda: None)
+    monkeypatch.setattr("streamjoin.gpu.scan.missing", lambda: None)
+    monkeypatch.setattr("streamjoin.gpu.scan.has_driver", lambda: True)
+    return found
+
+

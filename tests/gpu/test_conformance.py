@@ -1,0 +1,74 @@
+"""Joins whose windows a GPU scans, against the oracle. The GPU is one in Python, which runs the kernels' text."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamjoin.gpu.support import unable
+from streamjoin.predicate.lower import lower
+from streamjoin.topology.registry import ALGORITHMS
+
+from .. import constants, interpreted
+from ..conformance.cases import STREAMS, VALUES
+from ..conformance.conftest import HANDFUL
+from ..conformance.engines import ENGINE, HOWS, ORDERS, SIZES, WINDOWS, engine_of
+from ..conformance.harness import Case, check, expected, run
+from ..long import LONG
+from ..pairwise import Row, goes_with_all, pairwise
+from . import python_machine
+
+WAYS = {
+    **ENGINE, "index": ("auto", "scan"), "algorithm": tuple(ALGORITHMS), "workers": (1, 3), "window": tuple(WINDOWS),
+    "order": ORDERS, "how": HOWS, "size": tuple(SIZES),
+}  # fmt: skip
+CASES = STREAMS | VALUES
+APART = [] if LONG else [frozenset(("case", name)) for name in WAYS]
+ON_THE_CPU = {"wide-decimals-range"}
+"""Cases that a GPU cannot run, which shows that all others do run there."""
+
+
+def rows(cases: dict[str, Case]) -> list[Row]:
+    """Each case at least once, and all pairs of the other choices."""
+    return pairwise({"case": tuple(cases), **WAYS}, goes_with_all, APART)
+
+
+def judge(row: Row, seed: int, device: str = "gpu") -> bool:
+    """Run it and compare; whether the GPU was used."""
+    choice: dict = dict(row)
+    case, window, order, how = CASES[choice["case"]], WINDOWS[choice["window"]], choice["order"], choice["how"]
+    size = SIZES[choice["size"]]
+    result = run(case, engine_of(row), window, order=order, how=how, size=size, seed=seed, device=device)
+    wanted = expected(case, window, how=how, arrivals=result.arrivals)
+    try:
+        check(case, result, wanted, order=order, how=how)
+    except AssertionError as error:
+        raise AssertionError(f"{row}, seed {seed}: {error}") from None
+    figures = result.metrics["indexes"].values()
+    return any(side["device"] == "gpu" for side in figures)
+
+
+@pytest.fixture(autouse=True)
+def small_structures(monkeypatch: pytest.MonkeyPatch) -> None:
+    constants.replace(monkeypatch, **HANDFUL)
+    python_machine.install(monkeypatch)
+    interpreted.install(monkeypatch)
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_joins(part: int) -> None:
+    """Streams, windows, orders, kinds of join and algorithms, while pairs overflow their room again and again."""
+    used = 0
+    for seed, row in enumerate(rows(STREAMS)[part::8]):
+        used += judge(row, seed)
+    assert used
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_values(part: int) -> None:
+    """Types, values at the ends of types, NULL, conditions."""
+    for seed, row in enumerate(rows(VALUES)[part::8]):
+        case = str(row["case"])
+        runs = unable(lower(CASES[case].plan)) is None
+        assert runs == (case not in ON_THE_CPU), case
+        used = judge(row | {"window": "time", "size": "7"}, seed)
+        assert used == runs or "none" in case, case
