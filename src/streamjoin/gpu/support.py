@@ -65,6 +65,8 @@ def unable(lowered: Lowered) -> str | None:
     """
     text = _REFERENCE.sub("", "\n".join([*lowered.lines, lowered.condition]))
     unknown = sorted(set(_NAME.findall(text)) - GPU_NAMES)
+    if any(name.startswith("w") for name in unknown):
+        return "the predicate computes with numbers of more than 64 bits"
     if unknown:
-        return f"the predicate needs {', '.join(unknown)}, which would not give the same bits on a GPU"
+        return f"{', '.join(unknown)} of the predicate would not give the same bits on a GPU"
     return None
