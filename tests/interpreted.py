@@ -45,7 +45,9 @@ def array_at(address: int, shape: int | tuple[int, int], dtype: Any) -> Any:
 
 def dialect() -> dict[str, Any]:
     """The names of the dialect for kernels that run as plain Python."""
-    names = {key: getattr(value, "py_func", value) for key, value in vars(ops_scalar).items() if not key.startswith("_")}
+    names = {
+        key: getattr(value, "py_func", value) for key, value in vars(ops_scalar).items() if not key.startswith("_")
+    }
     return names | {key: getattr(ops_vector, key) for key in (*_FROM_NUMPY, *wide_scalar.__all__)}
 
 

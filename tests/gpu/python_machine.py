@@ -43,6 +43,9 @@ class PythonMachine:
     def put(self, memory: Any, start: int, values: Any) -> None:
         memory[start : start + len(values)] = values
 
+    def settle(self) -> None:
+        """All is there."""
+
     def copied(self, memory: Any, count: int) -> Any:
         longer = self.memory(count, memory.dtype)
         longer[: len(memory)] = memory
@@ -103,5 +106,3 @@ def install(monkeypatch: pytest.MonkeyPatch, **sizes: int) -> PythonMachine:
     monkeypatch.setattr("streamjoin.gpu.scan.missing", lambda: None)
     monkeypatch.setattr("streamjoin.gpu.scan.has_driver", lambda: True)
     return found
-
-

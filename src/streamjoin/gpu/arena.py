@@ -48,6 +48,8 @@ class Arena:
         self._free: list[tuple[int, int]] = [(0, self._room)]
         """Where nothing lies: first and last place, ascending."""
         self._stretches: dict[int, Stretch] = {}
+        self._is_new = False
+        """Whether copies may still be under way."""
 
     @property
     def nbytes(self) -> int:
@@ -59,7 +61,11 @@ class Arena:
         for key, stretch in list(self._stretches.items()):
             if key not in present or stretch.subwindow() is None:
                 self._give_back(self._stretches.pop(key))
-        return [self._sent(subwindow) for subwindow in subwindows]
+        stretches = [self._sent(subwindow) for subwindow in subwindows]
+        if self._is_new:
+            self._machine.settle()
+            self._is_new = False
+        return stretches
 
     def _sent(self, subwindow: Subwindow) -> Stretch:
         stretch = self._stretches.get(id(subwindow))
@@ -74,6 +80,7 @@ class Arena:
             self._machine.put(self.coordinate, place, subwindow.coordinate.slice(begin, end))
             self.rows[place : place + end - begin] = subwindow.row.slice(begin, end)
             stretch.sent = end
+            self._is_new = True
         return stretch
 
     def _taken(self, size: int) -> int:

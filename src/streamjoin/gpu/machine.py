@@ -23,6 +23,7 @@ class Outbox:
         self.pinned = machine.pinned(8 * (room + 1)).view(np.int64)
         self.room, self.total = room, 0
         machine.put(self.memory, 0, np.zeros(1, np.int64))
+        machine.settle()
 
 
 class Machine(Protocol):
@@ -43,7 +44,10 @@ class Machine(Protocol):
         """Arrays inside an array of bytes: where each begins, how many values it has, and of which type."""
 
     def put(self, memory: Any, start: int, values: Array) -> None:
-        """Copy values into an array, from a place on. When this returns, they are there."""
+        """Begin to copy values into an array, from a place on. They must not change before `settle`."""
+
+    def settle(self) -> None:
+        """Wait for what was put."""
 
     def copied(self, memory: Any, count: int) -> Any:
         """A longer array that begins with the same values."""
@@ -81,7 +85,11 @@ OUTBOXES = Outboxes()
 
 
 class NumbaMachine:
-    """The first GPU that Numba finds, or its simulator."""
+    """The first GPU that Numba finds, or its simulator.
+
+    Numba-CUDA does not stand several threads that load or launch kernels at once. So one of them calls it at a time;
+    they wait for the GPU without the lock.
+    """
 
     def __init__(self) -> None:
         if not hasattr(np, "row_stack"):  # Numba-CUDA 0.30 asks for it, NumPy 2.5 has dropped it
@@ -91,43 +99,72 @@ class NumbaMachine:
 
         self._cuda: Any = cuda
         self._driver: Any = driver
+        self._config: Any = _settings()
+        self._lock = threading.RLock()
+        self._kernels: dict[str, Any] = {}
+        self._copies = self._cuda.stream()
         name = self._cuda.get_current_device().name
         self.name = name.decode() if isinstance(name, bytes) else str(name)
 
     def memory(self, count: int, dtype: Any) -> Any:
-        return self._cuda.device_array(max(count, 1), dtype)
+        with self._lock:
+            return self._cuda.device_array(max(count, 1), dtype)
 
     def pinned(self, size: int) -> Array:
-        return self._cuda.pinned_array(size, np.uint8)
+        with self._lock:
+            return self._cuda.pinned_array(size, np.uint8)
 
     def stream(self) -> Any:
-        return self._cuda.stream()
+        with self._lock:
+            return self._cuda.stream()
 
     def parts(self, memory: Any, places: list[tuple[int, int, Any]]) -> list[Any]:
-        return [memory[start : start + count * np.dtype(kind).itemsize].view(kind) for start, count, kind in places]
+        with self._lock:
+            return [memory[start : start + count * np.dtype(kind).itemsize].view(kind) for start, count, kind in places]
 
     def put(self, memory: Any, start: int, values: Array) -> None:
-        memory[start : start + len(values)].copy_to_device(np.ascontiguousarray(values))
+        values = np.ascontiguousarray(values)
+        with self._lock:
+            part = memory[start : start + len(values)]
+            self._driver.host_to_device(part, values, values.nbytes, stream=self._copies)
+
+    def settle(self) -> None:
+        self._copies.synchronize()
 
     def copied(self, memory: Any, count: int) -> Any:
-        longer = self.memory(count, memory.dtype)
-        longer[: len(memory)].copy_to_device(memory)
-        return longer
+        with self._lock:
+            longer = self._cuda.device_array(count, memory.dtype)
+            longer[: len(memory)].copy_to_device(memory)
+            return longer
 
     def send(self, memory: Any, pinned: Array, size: int, stream: Any) -> None:
-        self._driver.host_to_device(memory, pinned, size, stream=stream)
+        with self._lock:
+            self._driver.host_to_device(memory, pinned, size, stream=stream)
 
     def fetch(self, pinned: Array, memory: Any, size: int, stream: Any) -> None:
-        self._driver.device_to_host(pinned, memory, size, stream=stream)
+        with self._lock:
+            self._driver.device_to_host(pinned, memory, size, stream=stream)
         stream.synchronize()
 
     def launch(self, source: str, name: str, blocks: int, threads: int, stream: Any, arguments: list[Any]) -> None:
-        _kernel(source, name)[blocks, threads, stream](*arguments)
+        with self._lock:
+            if source not in self._kernels:
+                self._kernels[source] = imported(source, name)
+            settings = self._config
+            warns, settings.CUDA_LOW_OCCUPANCY_WARNINGS = settings.CUDA_LOW_OCCUPANCY_WARNINGS, 0
+            try:
+                self._kernels[source][blocks, threads, stream](*arguments)
+            finally:
+                settings.CUDA_LOW_OCCUPANCY_WARNINGS = warns
 
 
-@cache
-def _kernel(source: str, name: str) -> Any:
-    return imported(source, name)
+def _settings() -> Any:
+    """Numba-CUDA's settings; those of Numba where it has none of its own."""
+    try:
+        from numba.cuda.core import config
+    except ImportError:
+        from numba.core import config
+    return config
 
 
 @cache
