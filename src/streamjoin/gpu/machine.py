@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Protocol
 
@@ -10,6 +13,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..compile.cache import imported
+from .support import is_simulated
 
 ROOM = 1 << 20
 """Pairs of one launch. If there are more, it is done again in pieces."""
@@ -84,6 +88,15 @@ class Outboxes:
 OUTBOXES = Outboxes()
 
 
+class _Address:
+    """What Numba takes for memory of the GPU."""
+
+    __cuda_memory__ = True
+
+    def __init__(self, address: int) -> None:
+        self.device_ctypes_pointer = ctypes.c_size_t(address)
+
+
 class NumbaMachine:
     """The first GPU that Numba finds, or its simulator.
 
@@ -106,48 +119,62 @@ class NumbaMachine:
         name = self._cuda.get_current_device().name
         self.name = name.decode() if isinstance(name, bytes) else str(name)
 
-    def memory(self, count: int, dtype: Any) -> Any:
+    @contextmanager
+    def _calls(self) -> Iterator[None]:
+        """Everybody else waits. A thread's first call makes it known to the GPU."""
         with self._lock:
+            self._cuda.current_context()
+            yield
+
+    def memory(self, count: int, dtype: Any) -> Any:
+        with self._calls():
             return self._cuda.device_array(max(count, 1), dtype)
 
     def pinned(self, size: int) -> Array:
-        with self._lock:
+        with self._calls():
             return self._cuda.pinned_array(size, np.uint8)
 
     def stream(self) -> Any:
-        with self._lock:
+        with self._calls():
             return self._cuda.stream()
 
     def parts(self, memory: Any, places: list[tuple[int, int, Any]]) -> list[Any]:
-        with self._lock:
+        with self._calls():
             return [memory[start : start + count * np.dtype(kind).itemsize].view(kind) for start, count, kind in places]
 
     def put(self, memory: Any, start: int, values: Array) -> None:
         values = np.ascontiguousarray(values)
-        with self._lock:
-            part = memory[start : start + len(values)]
-            self._driver.host_to_device(part, values, values.nbytes, stream=self._copies)
+        with self._calls():
+            self._driver.host_to_device(self._from(memory, start), values, values.nbytes, stream=self._copies)
+
+    def _from(self, memory: Any, start: int) -> Any:
+        """The array from a place on. Numba's own slices take longer than the copy."""
+        if is_simulated():
+            return memory[start:]
+        return _Address(memory.device_ctypes_pointer.value + start * memory.dtype.itemsize)
 
     def settle(self) -> None:
-        self._copies.synchronize()
+        with self._calls():
+            copies = self._copies
+        copies.synchronize()
 
     def copied(self, memory: Any, count: int) -> Any:
-        with self._lock:
+        with self._calls():
             longer = self._cuda.device_array(count, memory.dtype)
             longer[: len(memory)].copy_to_device(memory)
             return longer
 
     def send(self, memory: Any, pinned: Array, size: int, stream: Any) -> None:
-        with self._lock:
+        with self._calls():
             self._driver.host_to_device(memory, pinned, size, stream=stream)
 
     def fetch(self, pinned: Array, memory: Any, size: int, stream: Any) -> None:
-        with self._lock:
+        with self._calls():
             self._driver.device_to_host(pinned, memory, size, stream=stream)
         stream.synchronize()
 
     def launch(self, source: str, name: str, blocks: int, threads: int, stream: Any, arguments: list[Any]) -> None:
-        with self._lock:
+        with self._calls():
             if source not in self._kernels:
                 self._kernels[source] = imported(source, name)
             settings = self._config

@@ -64,26 +64,32 @@ class Piece:
         return [replace(self, spans=[span._replace(end=middle)]), replace(self, spans=[span._replace(begin=middle)])]
 
     def items(self, stored_per_block: int) -> Items:
-        """What tuples of the piece can meet, tile by tile."""
+        """What tuples of the piece can meet, tile by tile. Neighbouring stretches that all tiles meet become one."""
         probing = self.probing
         tiles = np.arange(0, len(probing), TILE)
+        ends = np.minimum(tiles + TILE, len(probing))
         low, high = np.minimum.reduceat(probing.low, tiles), np.maximum.reduceat(probing.high, tiles)
-        last = np.minimum(tiles + TILE, len(probing))
-        found = []
-        for span in self.spans:
-            column = span.subwindow.coordinate
-            begins, ends, base, _, reached = span.subwindow.reach.slice(column, span.begin, span.end, low, high)
+        latest_low, earliest_high = int(low.max()), int(high.min())
+        met: list[tuple[Integers, Integers, Integers, Integers]] = []
+        whole: list[tuple[int, int]] = []
+        for subwindow, start, begin, end in self.spans:
+            column = subwindow.coordinate
+            if latest_low <= column.lowest and column.highest < earliest_high:
+                if whole and whole[-1][1] == start + begin:
+                    whole[-1] = whole[-1][0], start + end
+                else:
+                    whole.append((start + begin, start + end))
+                continue
+            first, last, base, _, reached = subwindow.reach.slice(column, begin, end, low, high)
             if reached:
-                some = ends > begins
-                fields = np.zeros((int(some.sum()), ITEM_FIELDS), np.int64)
-                fields[:, 1], fields[:, 2] = begins[some], ends[some]
-                fields[:, 1:3] += span.start + base
-                fields[:, 3], fields[:, 4] = tiles[some], last[some]
-                found.append(fields)
-        if not found:
+                some = last > first
+                met.append((start + base + first[some], start + base + last[some], tiles[some], ends[some]))
+        met += [
+            (np.full(len(tiles), start), np.full(len(tiles), end), tiles, ends) for start, end in whole if start < end
+        ]
+        if not met:
             return Items(np.zeros((0, ITEM_FIELDS), np.int64), 0, 0)
-        fields = np.concatenate(found)
-        sizes = fields[:, 2] - fields[:, 1]
-        blocks = -(-sizes // stored_per_block)
-        fields[:, 0] = np.cumsum(blocks) - blocks
-        return Items(fields, int(blocks.sum()), int((sizes * (fields[:, 4] - fields[:, 3])).sum()))
+        begins, stops, firsts, lasts = map(np.concatenate, zip(*met, strict=True))
+        blocks = -((begins - stops) // stored_per_block)
+        fields = np.stack([np.cumsum(blocks) - blocks, begins, stops, firsts, lasts], axis=1)
+        return Items(fields, int(blocks.sum()), int(((stops - begins) * (lasts - firsts)).sum()))
