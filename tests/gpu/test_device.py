@@ -113,7 +113,7 @@ def test_auto_weighs_it_against_a_search(
     """The predicate has a key. A GPU that is fast enough makes a scan the better path."""
     monkeypatch.setattr(scan, "STEP", 0.0)
     monkeypatch.setattr(scan, "PROBE", 0.0)
-    monkeypatch.setattr(scan, "FASTER", 1e9)
+    monkeypatch.setattr(scan, "COMPARE", 0.0)
     rows, figures = joined("auto", workers=1)
     assert rows == joined("cpu")[0]
     assert figures["estimates"]["gpu"] < figures["estimates"]["bi-sort"]

@@ -22,7 +22,6 @@ from ..compile.cache import compiled
 from ..predicate.lower import Lowered
 from ..side import Side, other
 from ..store.batch import Batch, PairSink, Probing
-from ..store.costs import comparison_cost
 from ..store.subwindow import StoredSide, Subwindow
 from . import kernel
 from . import machine as machines
@@ -42,8 +41,9 @@ TAKEN_IN = 1 << 17
 """Pairs that are handed on at a time."""
 STEP, PROBE = 400_000.0, 20.0
 """Nanoseconds to begin a probe, and to send a probing tuple."""
-FASTER = 350.0
-"""How many times faster a comparison is here than on a core of the CPU, until it has been measured."""
+COMPARE = 0.00004
+"""Nanoseconds of an operation of the condition, until comparisons have been measured."""
+FEWEST_OPERATIONS = 4
 MEASURED = 1 << 30
 """Comparisons of a probe whose time says how fast they are."""
 
@@ -76,7 +76,7 @@ class GpuScan:
         self._source = ""
         self._is_warm = False
         """Whether the kernel is compiled."""
-        self._comparison = comparison_cost(lowered) / FASTER
+        self._comparison = COMPARE * max(len(lowered.lines) + 2 * len(lowered.tests), FEWEST_OPERATIONS)
         self._density = 0.0
         """Pairs of a comparison, as the last launches had them."""
         self._arena: Arena | None = None
