@@ -50,6 +50,7 @@ PLACES = {
     "GPU_SMALLEST": "streamjoin.gpu.arena.SMALLEST",
     "GPU_FIRST_FETCH": "streamjoin.gpu.lane.FIRST_FETCH",
     "GPU_AT_ONCE": "streamjoin.gpu.scan.AT_ONCE",
+    "GPU_CHUNK": "streamjoin.gpu.runs.CHUNK",
     "GPU_TAKEN_IN": "streamjoin.gpu.scan.TAKEN_IN",
     "SMALL_STEP": "streamjoin.topology.driver.SMALL",
 }

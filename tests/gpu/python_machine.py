@@ -14,7 +14,9 @@ from streamjoin.gpu import machine as machines
 
 from .. import constants, interpreted
 
-SMALL = {"GPU_THREADS": 1, "GPU_LANES": 4, "GPU_ROOM": 40, "GPU_TILE": 8, "GPU_SMALLEST": 32, "GPU_FIRST_FETCH": 3}
+SMALL = {"GPU_THREADS": 1, "GPU_LANES": 4, "GPU_ROOM": 40, "GPU_TILE": 8, "GPU_SMALLEST": 32, "GPU_FIRST_FETCH": 3,
+    "GPU_CHUNK": 4,
+}  # fmt: skip
 """Sizes at which a handful of tuples fills several blocks and tiles, and pairs overflow."""
 
 
@@ -46,6 +48,9 @@ class PythonMachine:
     def settle(self) -> None:
         """All is there."""
 
+    def wait(self, stream: None) -> None:
+        """All is done."""
+
     def copied(self, memory: Any, count: int) -> Any:
         longer = self.memory(count, memory.dtype)
         longer[: len(memory)] = memory
@@ -65,8 +70,7 @@ class PythonMachine:
         function, cuda = _interpreted(source, name)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", RuntimeWarning)
-            for block in range(blocks):
-                cuda.blockIdx.x = block
+            for cuda.blockIdx.x in range(blocks):
                 function(*arguments)
 
 

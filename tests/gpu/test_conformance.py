@@ -62,7 +62,7 @@ def small_structures(monkeypatch: pytest.MonkeyPatch) -> None:
     constants.replace(monkeypatch, **HANDFUL)
     interpreted.install(monkeypatch)
     if ON_A_GPU:
-        constants.replace(monkeypatch, GPU_ROOM=40, GPU_TILE=8, GPU_SMALLEST=32, GPU_FIRST_FETCH=3)
+        constants.replace(monkeypatch, GPU_ROOM=40, GPU_TILE=8, GPU_SMALLEST=32, GPU_FIRST_FETCH=3, GPU_CHUNK=4)
     else:
         python_machine.install(monkeypatch)
 
@@ -79,9 +79,11 @@ def test_joins(part: int) -> None:
     assert used
 
 
+@pytest.mark.parametrize("chunk", [4, 1 << 16], ids=["in runs", "scanned"])
 @pytest.mark.parametrize("part", PARTS)
-def test_values(part: int) -> None:
+def test_values(part: int, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Types, values at the ends of types, NULL, conditions."""
+    constants.replace(monkeypatch, GPU_CHUNK=chunk)
     for seed, row in enumerate(rows(VALUES)[part :: len(PARTS)]):
         case = str(row["case"])
         runs = unable(lower(CASES[case].plan)) is None

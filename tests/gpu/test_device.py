@@ -63,6 +63,7 @@ def test_a_gpu_that_is_asked_for_scans(gpu: python_machine.PythonMachine) -> Non
     assert figures["device"] == "gpu"
     assert figures["gpu"] == "Python"
     assert figures["index"] == "scan"
+    assert figures["gpu_runs"] > 1
     assert figures["gpu_launches"] > figures["gpu_probes"] > 0
     assert gpu.launches >= figures["gpu_launches"]
 

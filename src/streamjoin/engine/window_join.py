@@ -92,7 +92,7 @@ class WindowJoin:
         )  # fmt: skip
         self._schema = result_schema(left, right, how)
         with not_too_deep():
-            if self.options.is_scanned:
+            if self.options.is_scanned and self.options.device != "gpu":
                 lowered = lower(self.plan, with_keys=False)
             self._intake = Intake(lowered, self._schemas, self.options.time)
             is_ready = rehearsed(self.options, lowered, self._schemas)

@@ -1,14 +1,14 @@
 """The GPU's copies of one window's tuples: an array for each slot, in which every subwindow has a stretch of its own.
 
 Law: a stretch holds the first `sent` tuples of its subwindow, at `start` and the places that follow. The copies only
-follow: `sync` brings what was inserted, and takes the stretches of subwindows back that are gone.
+follow: `sync` brings what was inserted, and takes the stretches of subwindows back that are gone, once no run names
+their places any more.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,38 +16,31 @@ import numpy as np
 from ..arrays import Integers
 from ..store.subwindow import StoredSide, Subwindow
 from .machine import Machine
+from .runs import Runs
+from .search_key import SearchKey
+from .space import Space
+from .stretch import Stretch
 
 SMALLEST = 1 << 16
 """Tuples that the arrays have room for at least."""
 
 
-@dataclass(slots=True)
-class Stretch:
-    """Where the tuples of a subwindow lie."""
-
-    subwindow: weakref.ref[Subwindow]
-    start: int
-    size: int
-    sent: int = 0
-
-
 class Arena:
     """Memory of a GPU for the slots of one side that the condition reads, and for coordinates.
 
-    `rows` has the row number of every place, in main memory.
+    `rows` has the row number of every place, in main memory. With a `key`, old tuples are also kept in sorted runs.
     """
 
-    def __init__(self, machine: Machine, stored: StoredSide) -> None:
+    def __init__(self, machine: Machine, stored: StoredSide, key: SearchKey | None) -> None:
         self._machine = machine
         self._numbers = stored.lowered.tested[stored.side]
-        kinds = [stored.dtypes[number] for number in self._numbers]
-        self._room = SMALLEST
-        self.slots: list[Any] = [machine.memory(self._room, kind) for kind in kinds]
-        self.coordinate: Any = machine.memory(self._room, np.int64)
-        self.rows: Integers = np.empty(self._room, np.int64)
-        self._free: list[tuple[int, int]] = [(0, self._room)]
-        """Where nothing lies: first and last place, ascending."""
+        self._space = Space(SMALLEST)
+        self.slots: list[Any] = [machine.memory(SMALLEST, stored.dtypes[number]) for number in self._numbers]
+        self.coordinate: Any = machine.memory(SMALLEST, np.int64)
+        self.rows: Integers = np.empty(SMALLEST, np.int64)
+        self.runs = None if key is None else Runs(machine, key)
         self._stretches: dict[int, Stretch] = {}
+        self._gone: list[Stretch] = []
         self._is_new = False
         """Whether copies may still be under way."""
 
@@ -57,21 +50,36 @@ class Arena:
 
     def sync(self, subwindows: Sequence[Subwindow]) -> list[Stretch]:
         """Bring all tuples of these subwindows; no others are stored any more. Their stretches, in the same order."""
-        present = {id(subwindow) for subwindow in subwindows}
-        for key, stretch in list(self._stretches.items()):
-            if key not in present or stretch.subwindow() is None:
-                self._give_back(self._stretches.pop(key))
+        self._forget(subwindows)
         stretches = [self._sent(subwindow) for subwindow in subwindows]
         if self._is_new:
             self._machine.settle()
             self._is_new = False
+        if self.runs is not None:
+            self.runs.extend(stretches)
+            if not self.runs.serves:
+                self.runs = None
         return stretches
+
+    def _forget(self, subwindows: Sequence[Subwindow]) -> None:
+        present = {id(subwindow) for subwindow in subwindows}
+        for key in [k for k, s in self._stretches.items() if k not in present or s.subwindow() is None]:
+            stretch = self._stretches.pop(key)
+            stretch.is_gone = True
+            self._gone.append(stretch)
+        if self._gone:
+            named = set() if self.runs is None else self.runs.forget()
+            for stretch in self._gone:
+                if id(stretch) not in named:
+                    self._space.give_back(stretch.start, stretch.start + stretch.size)
+            self._gone = [stretch for stretch in self._gone if id(stretch) in named]
 
     def _sent(self, subwindow: Subwindow) -> Stretch:
         stretch = self._stretches.get(id(subwindow))
         if stretch is None:
-            start = self._taken(subwindow.capacity)
-            stretch = self._stretches[id(subwindow)] = Stretch(weakref.ref(subwindow), start, subwindow.capacity)
+            stretch = self._stretches[id(subwindow)] = Stretch(
+                weakref.ref(subwindow), self._taken(subwindow.capacity), subwindow.capacity
+            )
         begin, end = stretch.sent, subwindow.count
         if begin < end:
             place = stretch.start + begin
@@ -85,31 +93,15 @@ class Arena:
 
     def _taken(self, size: int) -> int:
         """Room for so many tuples."""
-        while True:
-            for number, (start, end) in enumerate(self._free):
-                if end - start >= size:
-                    self._free[number : number + 1] = [(start + size, end)] if end - start > size else []
-                    return start
-            self._grow(size)
-
-    def _grow(self, size: int) -> None:
-        room = max(2 * self._room, self._room + size)
-        self.slots = [self._machine.copied(memory, room) for memory in self.slots]
-        self.coordinate = self._machine.copied(self.coordinate, room)
-        rows = np.empty(room, np.int64)
-        rows[: self._room] = self.rows
-        self.rows = rows
-        self._add_free(self._room, room)
-        self._room = room
-
-    def _give_back(self, stretch: Stretch) -> None:
-        self._add_free(stretch.start, stretch.start + stretch.size)
-
-    def _add_free(self, start: int, end: int) -> None:
-        joined: list[tuple[int, int]] = []
-        for begin, stop in sorted([*self._free, (start, end)]):
-            if joined and joined[-1][1] == begin:
-                joined[-1] = joined[-1][0], stop
-            else:
-                joined.append((begin, stop))
-        self._free = joined
+        start = self._space.take(size)
+        while start is None:
+            before = self._space.room
+            self._space.grow(size)
+            room = self._space.room
+            self.slots = [self._machine.copied(memory, room) for memory in self.slots]
+            self.coordinate = self._machine.copied(self.coordinate, room)
+            rows = np.empty(room, np.int64)
+            rows[:before] = self.rows
+            self.rows = rows
+            start = self._space.take(size)
+        return start

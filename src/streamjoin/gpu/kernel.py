@@ -27,7 +27,7 @@ SHORT, FEW_WORDS = 10, 3
 """Operations of a short condition, and words of 32 bits of a tuple with few bytes."""
 ITEM_BLOCKS, ITEM_BEGIN, ITEM_END, ITEM_FIRST, ITEM_LAST, ITEM_FIELDS = range(6)
 
-_HEADER = '''"""A kernel that streamjoin generated."""
+HEADER = '''"""A kernel that streamjoin generated."""
 import numpy as np
 from numba import cuda
 from streamjoin.gpu.dialect import *
@@ -61,7 +61,7 @@ def gpu_scan_source(lowered: Lowered, stored: Side) -> str:
     shared = "".join(
         f"    v{k} = cuda.shared.array({THREADS}, np.{_TYPES[slots[k].dtype]})\n" for k in text.stored_slots
     )
-    source = f"""{_HEADER}
+    source = f"""{HEADER}
 @cuda.jit(cache=True)
 def gpu_scan({text.parameters("low", "coordinates")}, high, items, count, out, before, room):
     thread = cuda.threadIdx.x
@@ -105,6 +105,11 @@ def gpu_scan({text.parameters("low", "coordinates")}, high, items, count, out, b
                             at += 1
         probe += {THREADS}
 """
+    return with_apart_products(source)
+
+
+def with_apart_products(source: str) -> str:
+    """The text, in which products of floats are rounded by themselves."""
     return _PRODUCT.sub(r"times\1(\2, \3)", source)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array, Integers
-from ..store.batch import Batch
+from . import kernel
 from .kernel import ITEM_FIELDS
 from .machine import OUTBOXES, Machine
 
@@ -16,7 +16,7 @@ FIRST_FETCH = 1 << 9
 
 
 class Lane:
-    """Has room for some probing tuples and items. All of them travel in one copy, side by side.
+    """Has room for some probing tuples and their slots, and for some items. All of them travel in one copy.
 
     Law: a lane whose launch has not been waited for is not used again.
     """
@@ -35,25 +35,24 @@ class Lane:
         self._host: list[Array] = [
             self._pinned[start : start + count * np.dtype(kind).itemsize].view(kind) for start, count, kind in places
         ]
-        self.low, self.high, self._items, *self._slots = machine.parts(self._memory, places)
+        self.low, self.high, self.fields, *self.slots = machine.parts(self._memory, places)
         self._stream = machine.stream()
         self._outbox = OUTBOXES.take(machine, room)
 
-    def launch(
-        self, source: str, blocks: int, threads: int, batch: Batch, slots: list[Array], items: Integers,
-        arena_slots: list[Any], coordinate: Any,
-    ) -> None:  # fmt: skip
-        """Send a batch and begin to compare. `items` has a row of fields for each item."""
-        columns = [batch.low, batch.high, items.reshape(-1), *slots]
-        for room, values in zip(self._host, columns, strict=True):
+    def send(self, columns: list[Array]) -> None:
+        """Begin to send the windows' bounds, the items, and as many slots as there are."""
+        for room, values in zip(self._host, columns, strict=False):
             room[: len(values)] = values
         self._machine.send(self._memory, self._pinned, self._size, self._stream)
-        out = self._outbox
-        self._machine.launch(
-            source, "gpu_scan", blocks, threads, self._stream,
-            [*self._slots, self.low, *arena_slots, coordinate, self.high, self._items, len(items),
-             out.memory, out.total, out.room],
-        )  # fmt: skip
+
+    @property
+    def outbox(self) -> list[Any]:
+        """The last arguments of a kernel that finds pairs."""
+        return [self._outbox.memory, self._outbox.total, self._outbox.room]
+
+    def launch(self, source: str, name: str, blocks: int, arguments: list[Any]) -> None:
+        """Begin to compare."""
+        self._machine.launch(source, name, blocks, kernel.THREADS, self._stream, [*arguments, *self.outbox])
 
     def wait(self) -> tuple[int, Integers]:
         """How many pairs there are, and those of them for which there was room. They are to be read at once."""

@@ -56,6 +56,9 @@ class Machine(Protocol):
     def copied(self, memory: Any, count: int) -> Any:
         """A longer array that begins with the same values."""
 
+    def wait(self, stream: Any) -> None:
+        """Wait for all that a stream has to do."""
+
     def send(self, memory: Any, pinned: Array, size: int, stream: Any) -> None:
         """Begin to copy bytes to the beginning of an array."""
 
@@ -154,9 +157,12 @@ class NumbaMachine:
         return _Address(memory.device_ctypes_pointer.value + start * memory.dtype.itemsize)
 
     def settle(self) -> None:
+        self.wait(self._copies)
+
+    def wait(self, stream: Any) -> None:
         with self._calls():
-            copies = self._copies
-        copies.synchronize()
+            pass
+        stream.synchronize()
 
     def copied(self, memory: Any, count: int) -> Any:
         with self._calls():

@@ -15,6 +15,7 @@ from ..arrays import Integers
 from ..store.batch import Batch
 from ..store.subwindow import Subwindow
 from .kernel import ITEM_FIELDS
+from .runs import Run
 
 TILE = 512
 """Probing tuples of an item: they look at the stored tuples that any of them may meet."""
@@ -93,3 +94,37 @@ class Piece:
         blocks = -((begins - stops) // stored_per_block)
         fields = np.stack([np.cumsum(blocks) - blocks, begins, stops, firsts, lasts], axis=1)
         return Items(fields, int(blocks.sum()), int(((stops - begins) * (lasts - firsts)).sum()))
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The probing tuples at places [first, last) of a batch, looked up in some runs."""
+
+    batch: Batch
+    first: int
+    last: int
+    runs: Sequence[Run]
+
+    @property
+    def probing(self) -> Batch:
+        return self.batch.slice(self.first, self.last)
+
+    def halves(self) -> list[Search] | list[Piece]:
+        """Two parts. One tuple and one run, which has more pairs than there is room for, become a scan."""
+        if self.last - self.first > 1:
+            middle = (self.first + self.last) // 2
+            return [replace(self, last=middle), replace(self, first=middle)]
+        if len(self.runs) > 1:
+            middle = len(self.runs) // 2
+            return [replace(self, runs=self.runs[:middle]), replace(self, runs=self.runs[middle:])]
+        return [self.scanned()]
+
+    def scanned(self) -> Piece:
+        """The same work as a scan of all tuples of the runs."""
+        members = [member for run in self.runs for member in run.members]
+        spans = [
+            Span(subwindow, stretch.start, begin, end)
+            for stretch, begin, end in members
+            if not stretch.is_gone and (subwindow := stretch.subwindow()) is not None
+        ]
+        return Piece(self.batch, self.first, self.last, spans)

@@ -12,7 +12,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,7 +29,9 @@ from .arena import Arena
 from .kernel import gpu_scan_source, lanes_of
 from .lane import Lane
 from .machine import Machine
-from .pieces import Piece, Span
+from .pieces import Piece, Search, Span
+from .search_kernel import gpu_search_source
+from .search_key import search_key
 from .support import has_driver, is_simulated, missing, unable
 
 AT_ONCE = 1 << 37
@@ -46,6 +48,9 @@ COMPARE = 0.00004
 FEWEST_OPERATIONS = 4
 MEASURED = 1 << 30
 """Comparisons of a probe whose time says how fast they are."""
+
+
+Work: TypeAlias = Piece | Search
 
 
 def device_scan(lowered: Lowered, side: Side, device: str, workers: int) -> GpuScan | None:
@@ -77,8 +82,10 @@ class GpuScan:
         self._is_warm = False
         """Whether the kernel is compiled."""
         self._comparison = COMPARE * max(len(lowered.lines) + 2 * len(lowered.tests), FEWEST_OPERATIONS)
-        self._density = 0.0
-        """Pairs of a comparison, as the last launches had them."""
+        self._density: dict[type[Work], float] = {}
+        """Pairs of a comparison, and of the search of a run, as the last launches had them."""
+        self._key = search_key(lowered, side) if always else None
+        self._searches = ""
         self._arena: Arena | None = None
         self._lanes: list[Lane] = []
         self._lock = threading.Lock()
@@ -142,6 +149,12 @@ class GpuScan:
                 self._reason = _described(error)
 
     @property
+    def _search_text(self) -> str:
+        if not self._searches:
+            self._searches = gpu_search_source(self._stored.lowered, self._stored.side)
+        return self._searches
+
+    @property
     def _text(self) -> str:
         if not self._source:
             self._source = gpu_scan_source(self._stored.lowered, self._stored.side)
@@ -151,11 +164,11 @@ class GpuScan:
 
     def probe(self, subwindows: Sequence[Subwindow], batch: Batch, sink: PairSink) -> Iterator[int]:
         began, before = time.perf_counter(), self._figures["gpu_comparisons"]
-        waiting: deque[Piece] = deque()
-        flying: deque[tuple[Piece, int, Lane]] = deque()
+        waiting: deque[Work] = deque()
+        flying: deque[tuple[Work, int, Lane]] = deque()
         try:
-            arena, spans = self._brought(subwindows)
-            waiting.append(Piece(batch, 0, len(batch), spans))
+            arena, all_of_it = self._brought(subwindows, batch)
+            waiting.extend(all_of_it)
         except Exception as error:
             self._lose(error)
             yield from _on_cpu([Piece(batch, 0, len(batch), _all_of(subwindows))], sink)
@@ -166,63 +179,85 @@ class GpuScan:
                     self._begin(arena, waiting, flying)
                 if not flying:
                     break
-                piece, compared, lane = flying.popleft()
+                work, compared, lane = flying.popleft()
                 try:
                     count, found = lane.wait()
                 except Exception:
-                    waiting.appendleft(piece)
+                    waiting.appendleft(work)
                     raise
             except Exception as error:
                 self._lose(error)
-                left = [*(piece for piece, _, _ in flying), *waiting]
+                left = [*(work for work, _, _ in flying), *waiting]
                 flying.clear()
-                yield from _on_cpu(left, sink)
+                yield from _on_cpu([work.scanned() if isinstance(work, Search) else work for work in left], sink)
                 return
-            self._note(compared, count)
-            if count > len(found):
-                waiting.extendleft(reversed(piece.halves()))
+            self._note(work, compared, count)
+            is_all = count <= len(found)
+            if is_all:
+                _take_in(work, found, arena.rows, sink)
             else:
-                _take_in(piece, found, arena.rows, sink)
+                waiting.extendleft(reversed(work.halves()))
             self._return(lane)
-            if count <= len(found):
+            if is_all:
                 yield compared
         self._measure(time.perf_counter() - began, self._figures["gpu_comparisons"] - before)
 
-    def _brought(self, subwindows: Sequence[Subwindow]) -> tuple[Arena, list[Span]]:
-        """All that is stored, on the GPU."""
+    def _brought(self, subwindows: Sequence[Subwindow], batch: Batch) -> tuple[Arena, list[Work]]:
+        """Send all that is stored. What a batch has to be compared with: sorted runs, and the tuples in none."""
         with self._lock:
             if self._arena is None:
-                self._arena = Arena(self._machine, self._stored)
+                self._arena = Arena(self._machine, self._stored, self._key)
             arena = self._arena
             stretches = arena.sync(subwindows)
             self._figures["gpu_probes"] += 1
-        pairs = zip(subwindows, stretches, strict=True)
-        return arena, [Span(subwindow, stretch.start, 0, stretch.sent) for subwindow, stretch in pairs]
+            runs = arena.runs
+            self._figures["gpu_runs"] = 0 if runs is None else len(runs.all)
+        work: list[Work] = []
+        is_searched = runs is not None and runs.key.serves(batch)
+        if is_searched and runs is not None and runs.all:
+            work.append(Search(batch, 0, len(batch), runs.all))
+        spans = [
+            Span(subwindow, stretch.start, stretch.in_runs if is_searched else 0, stretch.sent)
+            for subwindow, stretch in zip(subwindows, stretches, strict=True)
+        ]
+        spans = [span for span in spans if span.begin < span.end]
+        return arena, [*work, *([Piece(batch, 0, len(batch), spans)] if spans else [])]
 
-    def _begin(self, arena: Arena, waiting: deque[Piece], flying: deque[tuple[Piece, int, Lane]]) -> None:
-        """Launch the next piece, or cut it if it is too large."""
-        piece = waiting[0]
-        lanes = lanes_of(self._stored.lowered, self._stored.side)
-        fields, blocks, compared = piece.items(kernel.THREADS * lanes)
-        if compared > 1 and (compared > AT_ONCE or 2 * compared * self._density > machines.ROOM):
+    def _begin(self, arena: Arena, waiting: deque[Work], flying: deque[tuple[Work, int, Lane]]) -> None:
+        """Launch the next piece of work, or cut it if it is too large."""
+        work = waiting[0]
+        batch = work.probing
+        if isinstance(work, Search):
+            fields = np.array([(run.begin, run.end) for run in work.runs], np.int64)
+            compared = len(batch) * len(work.runs)
+        else:
+            fields, blocks, compared = work.items(kernel.THREADS * lanes_of(self._stored.lowered, self._stored.side))
+        expected = compared * self._density.get(type(work), 0.0)
+        if compared > 1 and (compared > AT_ONCE or 2 * expected > machines.ROOM):
             waiting.popleft()
-            waiting.extendleft(reversed(piece.halves()))
+            waiting.extendleft(reversed(work.halves()))
             return
         if not compared:
             waiting.popleft()
             return
-        batch = piece.probing
         lane = self._lane(len(batch), len(fields))
-        lane.launch(
-            self._text,
-            blocks,
-            kernel.THREADS,
-            batch,
-            self._stored.tested_of_probes(batch),
-            fields,
-            arena.slots,
-            arena.coordinate,
-        )
+        columns = [batch.low, batch.high, fields.reshape(-1), *self._stored.tested_of_probes(batch)]
+        if isinstance(work, Search):
+            assert arena.runs is not None
+            lane.send([*columns, *arena.runs.key.bounds(batch, arena.runs.widest)])
+            *slots, least, most = lane.slots
+            lane.launch(
+                self._search_text, "gpu_search", -(-len(batch) // kernel.THREADS) * len(work.runs),
+                [*arena.slots, arena.coordinate, *slots, lane.low, lane.high, least, most, len(batch), arena.runs.keys,
+                 arena.runs.places, lane.fields],
+            )  # fmt: skip
+        else:
+            lane.send(columns)
+            slots = lane.slots if self._key is None else lane.slots[:-2]
+            lane.launch(
+                self._text, "gpu_scan", blocks,
+                [*slots, lane.low, *arena.slots, arena.coordinate, lane.high, lane.fields, len(fields)],
+            )  # fmt: skip
         flying.append((waiting.popleft(), compared, lane))
 
     def _lane(self, probes: int, items: int) -> Lane:
@@ -233,6 +268,7 @@ class GpuScan:
                     return self._lanes.pop(place)
         slots, lowered = other(self._stored.side), self._stored.lowered
         kinds = [lowered.slots[slots][number].dtype for number in lowered.tested[slots]]
+        kinds += [] if self._key is None else ["int64", "int64"]
         return Lane(self._machine, _rounded(probes), _rounded(items), kinds, machines.ROOM)
 
     def _return(self, lane: Lane) -> None:
@@ -243,8 +279,9 @@ class GpuScan:
     def _machine(self) -> Machine:
         return machines.machine()
 
-    def _note(self, compared: int, count: int) -> None:
-        self._density += (count / compared - self._density) / 4 if self._density else count / compared
+    def _note(self, work: Work, compared: int, count: int) -> None:
+        before, now = self._density.get(type(work)), count / compared
+        self._density[type(work)] = now if before is None else before + (now - before) / 4
         self._figures["gpu_launches"] += 1
         self._figures["gpu_comparisons"] += compared
 
@@ -294,9 +331,9 @@ def _all_of(subwindows: Sequence[Subwindow]) -> list[Span]:
     return [Span(subwindow, 0, 0, subwindow.count) for subwindow in subwindows]
 
 
-def _take_in(piece: Piece, found: Integers, stored_rows: Rows, sink: PairSink) -> None:
+def _take_in(work: Work, found: Integers, stored_rows: Rows, sink: PairSink) -> None:
     for start in range(0, len(found), TAKEN_IN):
-        sink.add(*_rows(found[start : start + TAKEN_IN], piece.batch.row, piece.first, stored_rows))
+        sink.add(*_rows(found[start : start + TAKEN_IN], work.batch.row, work.first, stored_rows))
 
 
 def _on_cpu(pieces: Sequence[Piece], sink: PairSink) -> Iterator[int]:

@@ -1,0 +1,128 @@
+"""Sorted runs of a window's tuples in the memory of a GPU, for predicates with a key.
+
+Tuples are taken in order of insertion, some tens of thousands at a time. The CPU sorts them, and neighbouring runs of
+about equal size are merged on the GPU, so there are few runs, and a tuple is moved a few times only. A run never gets
+larger than a share of the window, because all of it stays until its last tuple has expired.
+
+Law: the runs together name each of a stretch's first `in_runs` places once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Integers
+from . import kernel
+from .machine import Machine
+from .search_kernel import gpu_merge_source
+from .search_key import SearchKey
+from .space import Space
+from .stretch import Stretch
+
+CHUNK = 1 << 16
+"""Tuples that become a run. Younger ones are scanned."""
+SHARE = 8
+"""The largest run is this part of the window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Places [begin, end) of the arrays. `members` says where its tuples come from: a stretch, and which of its
+    tuples."""
+
+    begin: int
+    end: int
+    members: tuple[tuple[Stretch, int, int], ...]
+
+    @property
+    def size(self) -> int:
+        return self.end - self.begin
+
+
+class Runs:
+    """All runs of one window, oldest first."""
+
+    def __init__(self, machine: Machine, key: SearchKey) -> None:
+        self._machine, self.key = machine, key
+        self._space = Space(4 * CHUNK)
+        self.keys: Any = machine.memory(self._space.room, key.dtype)
+        self.places: Any = machine.memory(self._space.room, np.int32)
+        self._stream = machine.stream()
+        self.all: list[Run] = []
+        self.widest = 0
+        self.serves = True
+        """Whether all tuples so far had a place in the order."""
+
+    def extend(self, stretches: Sequence[Stretch]) -> None:
+        """Take in what is enough for a run. Stretches are those of the whole window, oldest first."""
+        largest = max(sum(stretch.sent for stretch in stretches) // SHARE, CHUNK)
+        for stretch in stretches:
+            is_newest = stretch is stretches[-1]
+            while stretch.sent - stretch.in_runs >= (CHUNK if is_newest else 1):
+                begin, end = stretch.in_runs, min(stretch.in_runs + largest, stretch.sent)
+                subwindow = stretch.subwindow()
+                assert subwindow is not None
+                if not self.key.holds(subwindow.slots, begin, end):
+                    self.serves = False
+                    return
+                self._add(stretch, subwindow.slots, begin, end)
+                stretch.in_runs = end
+                self._merge(largest)
+
+    def forget(self) -> set[int]:
+        """Drop the runs of which all has expired. The stretches whose places are still named."""
+        for run in self.all:
+            if all(stretch.is_gone for stretch, _, _ in run.members):
+                self._space.give_back(run.begin, run.end)
+        self.all = [run for run in self.all if not all(stretch.is_gone for stretch, _, _ in run.members)]
+        return {id(stretch) for run in self.all for stretch, _, _ in run.members}
+
+    def _add(self, stretch: Stretch, slots: Any, begin: int, end: int) -> None:
+        self.widest = max(self.widest, self.key.widest(slots, begin, end))
+        keys, order = _sorted(slots[self.key.number][begin:end])
+        start = self._taken(end - begin)
+        self._machine.put(self.keys, start, keys)
+        self._machine.put(self.places, start, (order + (stretch.start + begin)).astype(np.int32))
+        self._machine.settle()
+        self.all.append(Run(start, start + end - begin, ((stretch, begin, end),)))
+
+    def _merge(self, largest: int) -> None:
+        """Merge the last two runs while they are of about equal size."""
+        while len(self.all) > 1:
+            older, younger = self.all[-2:]
+            size = older.size + younger.size
+            if older.size > 2 * younger.size or size > largest:
+                return
+            self._merge_two(older, younger, size)
+
+    def _merge_two(self, older: Run, younger: Run, size: int) -> None:
+        target = self._taken(size)
+        arguments = [self.keys, self.places, older.begin, older.end, younger.begin, younger.end, target]
+        blocks = -(-size // kernel.THREADS)
+        self._machine.launch(gpu_merge_source(), "gpu_merge", blocks, kernel.THREADS, self._stream, arguments)
+        self._machine.wait(self._stream)
+        for run in (older, younger):
+            self._space.give_back(run.begin, run.end)
+        self.all[-2:] = [Run(target, target + size, older.members + younger.members)]
+
+    def _taken(self, size: int) -> int:
+        start = self._space.take(size)
+        while start is None:
+            self._space.grow(size)
+            self.keys = self._machine.copied(self.keys, self._space.room)
+            self.places = self._machine.copied(self.places, self._space.room)
+            start = self._space.take(size)
+        return start
+
+
+def _sorted(keys: Integers) -> tuple[Integers, Integers]:
+    """The keys in order, and the place of each before."""
+    if keys.dtype == np.int32:
+        words = np.sort((keys.astype(np.int64) << 32) | np.arange(len(keys)))
+        return (words >> 32).astype(np.int32), words & 0xFFFFFFFF
+    order = np.argsort(keys, kind="stable")
+    return keys[order], order

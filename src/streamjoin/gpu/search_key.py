@@ -1,0 +1,70 @@
+"""What stored tuples are sorted by on the GPU, and which range of it a probing tuple asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..arrays import INT64_MAX, INT64_MIN, Integers
+from ..predicate.keys import RangeKey
+from ..predicate.lower import Lowered
+from ..side import Side, other
+from ..store.batch import Batch
+from ..store.grid import are_regular, grid_key
+
+
+@dataclass(frozen=True, slots=True)
+class SearchKey:
+    """Law: a stored tuple can match a probing one only if its slot `number` lies in the range that the probing one asks
+    for, provided that both are regular."""
+
+    number: int
+    dtype: np.dtype[Any]
+    low: int
+    high: int
+    band: RangeKey | None
+    """None: it is an equality."""
+
+    def holds(self, slots: Any, begin: int, end: int) -> bool:
+        """Whether all of some stored tuples are regular."""
+        return self.band is None or are_regular(self.band, slots, begin, end)
+
+    def widest(self, slots: Any, begin: int, end: int) -> int:
+        """How far the upper end of a stored tuple's interval lies above its key at most."""
+        if self.band is None or self.band.width is None:
+            return 0
+        tops, keys = (slots[number][begin:end].astype(np.int64) for number in (self.band.width, self.number))
+        distances = tops.view(np.uint64) - keys.view(np.uint64)  # up to twice what a signed number holds
+        return int(distances.max(where=tops > keys, initial=0))
+
+    def serves(self, batch: Batch) -> bool:
+        """Whether all tuples of a batch can be looked up."""
+        regular = None if self.band is None else self.band.regular[1]
+        return regular is None or bool(batch.slots[regular].all())
+
+    def bounds(self, batch: Batch, widest: int) -> tuple[Integers, Integers]:
+        """The least and the greatest key that each tuple of a batch asks for."""
+        low, high = batch.slots[self.low].astype(np.int64), batch.slots[self.high].astype(np.int64)
+        if widest:
+            widest = min(widest, INT64_MAX)
+            low = np.where(low < INT64_MIN + widest, INT64_MIN, low - widest)
+        return low, high
+
+
+def search_key(lowered: Lowered, stored: Side) -> SearchKey | None:
+    """The key for one side's tuples; None: the predicate has none that is an integer on both sides."""
+    own, probing = lowered.slots[stored], lowered.slots[other(stored)]
+    for pair in lowered.hash_slots:
+        mine, its = (pair[0], pair[1]) if stored == "left" else (pair[1], pair[0])
+        slots = own[mine], probing[its]
+        if all(slot.required and slot.dtype in ("int32", "int64") for slot in slots):
+            return SearchKey(mine, np.dtype(own[mine].dtype), its, its, None)
+    band = grid_key(lowered, stored)
+    if band is None:
+        return None
+    ((low, high),) = band.intervals
+    assert low is not None
+    assert high is not None
+    return SearchKey(band.key, np.dtype(own[band.key].dtype), low, high, band)
