@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from streamjoin.gpu.support import missing
+
 from .. import constants
+from ..gpu import python_machine
 from ..long import LONG
+from .harness import DEVICE
 
 HANDFUL = {
     "LARGEST_STEP": 25, "TAIL": 3, "SCANNED_TAIL": 20, "SHORTEST_TAIL": 0, "BELATED": 5, "SMALLEST_SUBWINDOW": 16,
@@ -28,3 +32,5 @@ def small_structures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     if not request.module.__name__.endswith("test_real_sizes"):
         many = request.node.originalname == "test_many_tuples" and not LONG
         constants.replace(monkeypatch, **(THOUSANDS if many else HANDFUL))
+    if DEVICE == "gpu" and missing() is not None:
+        python_machine.install(monkeypatch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,8 @@ from .engines import Engine, Windows
 
 NANOSECONDS = {"day": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 Pair = tuple[int | None, int | None]
+DEVICE = os.environ.get("STREAMJOIN_TEST_DEVICE", "cpu")
+"""What scans windows where the index allows it."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +125,11 @@ def run(
     size: int | None = None,
     seed: int = 0,
     poll_every: int = 1,
-    device: str = "cpu",
+    device: str | None = None,
 ) -> Run:
     """Push both streams in batches of `size` (None: random), interleaved at random, polling now and then."""
+    if device is None:
+        device = DEVICE if engine.index in ("auto", "scan") else "cpu"
     options: dict[str, Any] = {}
     if windows.time:
         options = {"time": case.time, "lateness": _duration(case.enough_lateness(), case.unit)}
