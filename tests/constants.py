@@ -49,9 +49,11 @@ PLACES = {
     "GPU_TILE": "streamjoin.gpu.pieces.TILE",
     "GPU_SMALLEST": "streamjoin.gpu.arena.SMALLEST",
     "GPU_FIRST_FETCH": "streamjoin.gpu.lane.FIRST_FETCH",
-    "GPU_AT_ONCE": "streamjoin.gpu.scan.AT_ONCE",
+    "GPU_AT_ONCE": "streamjoin.gpu.launches.AT_ONCE",
+    "GPU_SAMPLED": "streamjoin.gpu.runs.SAMPLED",
+    "GPU_SELECTIVE": "streamjoin.gpu.runs.SELECTIVE",
     "GPU_CHUNK": "streamjoin.gpu.runs.CHUNK",
-    "GPU_TAKEN_IN": "streamjoin.gpu.scan.TAKEN_IN",
+    "GPU_TAKEN_IN": "streamjoin.gpu.pairs.TAKEN_IN",
     "SMALL_STEP": "streamjoin.topology.driver.SMALL",
 }
 

@@ -62,7 +62,9 @@ def small_structures(monkeypatch: pytest.MonkeyPatch) -> None:
     constants.replace(monkeypatch, **HANDFUL)
     interpreted.install(monkeypatch)
     if ON_A_GPU:
-        constants.replace(monkeypatch, GPU_ROOM=40, GPU_TILE=8, GPU_SMALLEST=32, GPU_FIRST_FETCH=3, GPU_CHUNK=4)
+        constants.replace(
+            monkeypatch, GPU_ROOM=40, GPU_TILE=8, GPU_SMALLEST=32, GPU_FIRST_FETCH=3, GPU_CHUNK=4, GPU_SELECTIVE=0
+        )
     else:
         python_machine.install(monkeypatch)
 

@@ -14,6 +14,7 @@ import pytest
 import streamjoin as sj
 from streamjoin.errors import ArgumentError
 from streamjoin.gpu import scan, support
+from streamjoin.store import PairSink
 
 from .. import constants, interpreted
 from . import python_machine
@@ -92,6 +93,32 @@ def test_out_of_memory(gpu: python_machine.PythonMachine, monkeypatch: pytest.Mo
     assert rows == joined("cpu")[0]
     assert figures["device"] == "cpu"
     assert "OUT_OF_MEMORY" in figures["device_why"]
+
+
+def test_keys_with_many_equals_are_scanned(
+    gpu: python_machine.PythonMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """A search would read most of the window, tuple by tuple."""
+    constants.replace(monkeypatch, GPU_SAMPLED=1, GPU_SELECTIVE=4)
+    names = list[str]()
+    monkeypatch.setattr(gpu, "launch", lambda source, name, *rest: names.append(name) or launch(source, name, *rest))
+    launch = python_machine.PythonMachine().launch
+    assert joined("gpu", "l.x % 2 = r.x % 2")[0] == joined("cpu", "l.x % 2 = r.x % 2")[0]
+    assert "gpu_search" not in names
+    names.clear()
+    assert joined("gpu", "l.x = r.x")[0] == joined("cpu", "l.x = r.x")[0]
+    assert "gpu_search" in names
+
+
+def test_errors_of_others_are_raised(gpu: python_machine.PythonMachine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails while pairs are handed on is no failure of the GPU."""
+
+    def add(sink: PairSink, probing: Any, stored: Any) -> None:
+        raise ValueError("a bad value")
+
+    monkeypatch.setattr(PairSink, "add", add)
+    with pytest.raises(ValueError, match="a bad value"):
+        joined("gpu")
 
 
 def test_auto_takes_it_where_it_costs_less(

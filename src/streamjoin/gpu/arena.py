@@ -21,6 +21,8 @@ from .search_key import SearchKey
 from .space import Space
 from .stretch import Stretch
 
+MOST = 1 << 31
+"""Places that fit into half a word."""
 SMALLEST = 1 << 16
 """Tuples that the arrays have room for at least."""
 
@@ -98,6 +100,8 @@ class Arena:
             before = self._space.room
             self._space.grow(size)
             room = self._space.room
+            if room > MOST:
+                raise MemoryError(f"a GPU scans up to {MOST} tuples")
             self.slots = [self._machine.copied(memory, room) for memory in self.slots]
             self.coordinate = self._machine.copied(self.coordinate, room)
             rows = np.empty(room, np.int64)

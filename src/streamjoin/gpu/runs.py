@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Integers
+from ..store.batch import Batch
 from . import kernel
 from .machine import Machine
 from .search_kernel import gpu_merge_source
@@ -25,6 +26,10 @@ from .stretch import Stretch
 
 CHUNK = 1 << 16
 """Tuples that become a run. Younger ones are scanned."""
+SAMPLED, ASKED = 256, 32
+"""One in so many keys is kept, and so many probing tuples are looked up among them."""
+SELECTIVE = 256
+"""A search has to test one in so many tuples at most. Else it takes longer than a scan, which reads them in order."""
 SHARE = 8
 """The largest run is this part of the window."""
 
@@ -37,6 +42,8 @@ class Run:
     begin: int
     end: int
     members: tuple[tuple[Stretch, int, int], ...]
+    sample: Integers
+    """One in `SAMPLED` of its keys, in order, in main memory."""
 
     @property
     def size(self) -> int:
@@ -73,6 +80,20 @@ class Runs:
                 stretch.in_runs = end
                 self._merge(largest)
 
+    def bounds(self, batch: Batch) -> tuple[Integers, Integers]:
+        """The least and the greatest key that each tuple of a batch asks for."""
+        return self.key.bounds(batch, self.widest)
+
+    def are_worth(self, batch: Batch) -> bool:
+        """Whether a batch can be looked up, and is likely to find few tuples by key."""
+        if not self.all or not self.key.serves(batch):
+            return False
+        some = batch.every(0, -(-len(batch) // ASKED))
+        least, most = self.bounds(some)
+        found = [run.sample.searchsorted(most, "right") - run.sample.searchsorted(least) for run in self.all]
+        tuples = sum(run.size for run in self.all)
+        return SELECTIVE * SAMPLED * int(np.sum(found, axis=0).max()) <= max(tuples, SELECTIVE * SAMPLED)
+
     def forget(self) -> set[int]:
         """Drop the runs of which all has expired. The stretches whose places are still named."""
         for run in self.all:
@@ -88,7 +109,7 @@ class Runs:
         self._machine.put(self.keys, start, keys)
         self._machine.put(self.places, start, (order + (stretch.start + begin)).astype(np.int32))
         self._machine.settle()
-        self.all.append(Run(start, start + end - begin, ((stretch, begin, end),)))
+        self.all.append(Run(start, start + end - begin, ((stretch, begin, end),), keys[::SAMPLED].astype(np.int64)))
 
     def _merge(self, largest: int) -> None:
         """Merge the last two runs while they are of about equal size."""
@@ -107,7 +128,8 @@ class Runs:
         self._machine.wait(self._stream)
         for run in (older, younger):
             self._space.give_back(run.begin, run.end)
-        self.all[-2:] = [Run(target, target + size, older.members + younger.members)]
+        sample = np.sort(np.concatenate([older.sample, younger.sample]))
+        self.all[-2:] = [Run(target, target + size, older.members + younger.members, sample)]
 
     def _taken(self, size: int) -> int:
         start = self._space.take(size)
