@@ -37,6 +37,7 @@ PLACES = {
     "BI_SORT_PIECE": "streamjoin.store.bi_sort.PIECE",
     "ALONE": "streamjoin.topology.pan.ALONE",
     "MANY_SECONDS": "streamjoin.topology.pace.MANY_SECONDS",
+    "DEVICE_PART": "streamjoin.store.side_window.DEVICE_PART",
     "SMALL_SCANNED": "streamjoin.store.side_window.SMALL",
     "INTERIM_CANDIDATES": "streamjoin.topology.interim.CANDIDATES",
     "INTERIM_FEW": "streamjoin.topology.interim.FEW",

@@ -59,7 +59,7 @@ def judge(row: Row, seed: int, device: str = "gpu") -> bool:
 
 @pytest.fixture(autouse=True)
 def small_structures(monkeypatch: pytest.MonkeyPatch) -> None:
-    constants.replace(monkeypatch, **HANDFUL)
+    constants.replace(monkeypatch, **HANDFUL, DEVICE_PART=50)
     interpreted.install(monkeypatch)
     if ON_A_GPU:
         constants.replace(

@@ -65,11 +65,12 @@ class Arena:
 
     def _forget(self, subwindows: Sequence[Subwindow]) -> None:
         present = {id(subwindow) for subwindow in subwindows}
-        for key in [k for k, s in self._stretches.items() if k not in present or s.subwindow() is None]:
+        going = [k for k, s in self._stretches.items() if k not in present or s.subwindow() is None]
+        for key in going:
             stretch = self._stretches.pop(key)
             stretch.is_gone = True
             self._gone.append(stretch)
-        if self._gone:
+        if going:
             named = set() if self.runs is None else self.runs.forget()
             for stretch in self._gone:
                 if id(stretch) not in named:

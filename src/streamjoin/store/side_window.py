@@ -38,6 +38,8 @@ ENOUGH_SEEN = 1 << 18
 """Probing tuples since the last comparison of the paths, from which on a new subwindow calls for another one."""
 LOOK = 1 << 10
 """Probing tuples between two looks at whether a review is due."""
+DEVICE_PART = 1 << 18
+"""The most tuples that probe together on a device."""
 CHANGED = 2.0
 """The choice is reviewed at once when batches have become so many times as large or as small, or stored tuples so many
 times as many."""
@@ -208,8 +210,8 @@ class SideWindow:
         """
         if not len(batch):
             return []
-        if workers > 1 and self._device_takes(Probing(batch)):
-            return [Probing(piece) for piece in batch.parts()]
+        if self._device_takes(Probing(batch)):
+            return [Probing(piece) for piece in batch.parts_of(DEVICE_PART)]
         if workers == 1 or len(batch) > batches.LARGEST_PART:
             return [Probing(piece) for piece in batch.parts(-(-len(batch) // parts))]
         probing = Probing(batch)
