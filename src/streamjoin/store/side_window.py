@@ -15,7 +15,7 @@ from ..tasks import RunAll
 from . import batch as batches
 from .batch import Batch, PairSink, Probing
 from .chain import LARGEST, Chain
-from .grid import grid_key
+from .grid import grid_keys
 from .hash_table import HashTable
 from .index import Index, Opening
 from .index_choice import HASH, SCAN, SEARCH, IndexChoice, IndexChooser, Reached
@@ -47,7 +47,7 @@ class SideWindow:
     """
 
     def __init__(self, lowered: Lowered, side: Side, index: str, run_all: RunAll) -> None:
-        by_grid = grid_key(lowered, side) if index == "auto" else None
+        by_grid = grid_keys(lowered, side) if index == "auto" else None
         self._stored = StoredSide(lowered, side, by_grid)
         self._keys = KeyChooser(lowered, side)
         self._chooser = IndexChooser(index, self._keys, by_grid)
