@@ -150,6 +150,11 @@ class Probing:
         return self._known[key]
 
     @property
+    def is_whole(self) -> bool:
+        """Whether this is the only share."""
+        return self._shares == 1
+
+    @property
     def share_of_batch(self) -> int:
         """How many tuples this share has, if tuples are what is shared."""
         return len(self.batch) // self._shares

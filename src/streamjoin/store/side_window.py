@@ -15,6 +15,7 @@ from ..tasks import RunAll
 from . import batch as batches
 from .batch import Batch, PairSink, Probing
 from .chain import LARGEST, Chain
+from .few import Few, FewHashed, FewSearched, few_of
 from .grid import grid_keys
 from .hash_table import HashTable
 from .index import Index, Opening
@@ -68,6 +69,8 @@ class SideWindow:
         """Comparisons of searches, and the tuples that probed, since the last look."""
         self._unlooked = 0
         """Probing tuples since the last look at whether a review is due."""
+        self._few: FewSearched | FewHashed | None = None
+        """How few tuples meet this window while nothing has been indexed or dropped since."""
         self._chain = Chain(self._open, self._scanned)
 
     def insert(self, batch: Batch, floor: int | None = None) -> None:
@@ -77,13 +80,20 @@ class SideWindow:
             self._chooser.note_stored(batch)
         self._chain.insert(batch, floor)
 
-    def only_scanned(self, room: int) -> ScanIndex | None:
-        """The only subwindow, if it is scanned whatever comes next, and has room for so many tuples."""
+    def few(self, room: int) -> Few | None:
+        """A way for few tuples to meet this window, if its newest subwindow has room for so many; None: they must take
+        the usual way."""
         subwindows = self._chain.subwindows
-        if len(subwindows) != 1 or (self._is_open and self._chooser.searches):
+        if not subwindows or subwindows[-1].room < room:
             return None
-        newest = subwindows[0]
-        return newest if isinstance(newest, ScanIndex) and newest.room >= room else None
+        newest, searches = subwindows[-1], not self._is_open or self._chooser.searches
+        if isinstance(newest, ScanIndex):
+            return newest if len(subwindows) == 1 and (self._scanned or not searches) else None
+        if not searches:
+            return None
+        if self._few is None or not self._few.serves(subwindows):
+            self._few = few_of(subwindows)
+        return self._few
 
     def passed_over(self, probes: int) -> None:
         """So many tuples have probed that were not expected: they count for the next review of the choice."""
@@ -254,6 +264,7 @@ class SideWindow:
     def clear(self) -> None:
         """Let all tuples go."""
         self._chain.subwindows = []
+        self._few = None
         self._spare.clear()
         self._stored.forget_shared()
 

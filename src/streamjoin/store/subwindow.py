@@ -268,14 +268,9 @@ class Subwindow:
             self.stored.vain_grids += 1
         if is_turned and is_ascending(batch.low) and is_ascending(batch.high):
             return self._scan_turned(batch, sink, reach)
-        return self._scan(batch, sink, reach)
+        return self.scan_reached(batch, sink, reach)
 
-    def scan_few(self, batch: Batch, sink: PairSink) -> Iterator[int]:
-        """The same as `scan` of all tuples with a batch of at most `FEW_PROBES`."""
-        reach = self.reach.slice(self.coordinate, 0, self.count, batch.low, batch.high)
-        return self._scan(batch, sink, reach) if reach[2] < reach[3] else iter(())
-
-    def _scan(self, batch: Batch, sink: PairSink, reach: Reached) -> Iterator[int]:
+    def scan_reached(self, batch: Batch, sink: PairSink, reach: Reached) -> Iterator[int]:
         """Compare each probing tuple with the tuples that it reaches."""
         first, last, begin, end, reached = reach
         slots = self._tested(begin, end + PADDING)
