@@ -197,10 +197,11 @@ def _bench_machine(arguments: argparse.Namespace) -> None:
     from ..bench.machine.run import run
 
     quick = arguments.quick
+    usual = results.QUICK_SECONDS if quick else results.SECONDS
     run(
         wide_console(), cells=arguments.cells, workers=arguments.workers,
         laps=arguments.rounds or (results.QUICK_LAPS if quick else results.LAPS),
-        seconds=(results.QUICK_SECONDS if quick else results.SECONDS) if arguments.seconds is None else arguments.seconds,
+        seconds=usual if arguments.seconds is None else arguments.seconds,
         limit=arguments.limit or (results.QUICK_LIMIT if quick else results.LIMIT), seed=arguments.seed, quick=quick,
         json_file=arguments.json, plots_directory=arguments.plots,
     )  # fmt: skip

@@ -10,9 +10,10 @@ the GPU if there is one:
     keyless    abs(l.x * r.a - l.y * r.b) < 3                 nothing to search by             G comparisons/s
     latency    batches of 64: from the push of both to the results                             ms
 
-Both count windows are full before the clock starts, and every round brings fresh tuples. A round pushes a batch of each
-stream and polls all results. Contestants take turns with laps of some rounds, every second time in the reverse order, so
-a change of the machine's speed hits all of them. A figure is the median of the laps, with the slowest and the fastest.
+Both count windows are full before the clock starts, and every round brings fresh tuples. A round pushes a batch of
+each stream and polls all results. Contestants take turns with laps of some rounds, every second time in the reverse
+order, so a change of the machine's speed hits all of them. A figure is the median of the laps, with the slowest and the
+fastest.
 
 All contestants must find as many results in every round that they share, and NumPy counts some rounds on its own.
 The limits of the machine are measured in the same run: scans in processes that do not know each other, copies in memory

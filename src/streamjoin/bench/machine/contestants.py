@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...engine.window_join import WindowJoin
-from .cells import LATENCY, Cell
+from .cells import Cell
 from .gpu import gpu_name
 from .streams import Source
 
@@ -54,7 +54,7 @@ def contestants(cell: Cell, workers: list[int], has_gpu: bool) -> list[Contestan
     found = [Contestant(number) for number in workers]
     if cell.algorithm == "auto":
         found.append(Contestant())
-    if has_gpu and (cell.algorithm in ("auto", "panjoin") or cell.figure == LATENCY):
+    if has_gpu and cell.algorithm in ("auto", "panjoin"):
         found.append(Contestant(on_gpu=True))
     return found
 

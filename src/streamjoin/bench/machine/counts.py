@@ -18,9 +18,7 @@ AT_A_TIME = 1 << 16
 def within(stored: Columns, fresh: Columns, width: int) -> int:
     """The pairs whose first columns are at most `width` apart."""
     keys, sought = np.sort(stored[0]), np.sort(fresh[0])
-    return int(
-        np.searchsorted(keys, sought + width, side="right").sum() - np.searchsorted(keys, sought - width).sum()
-    )
+    return int(np.searchsorted(keys, sought + width, side="right").sum() - np.searchsorted(keys, sought - width).sum())
 
 
 def inside_squares(stored: Columns, fresh: Columns) -> int:

@@ -23,7 +23,6 @@ from ...reporting.measure import Rates
 from ...side import SIDES
 from ..compiled_scan import CompiledScan
 from ..workloads import CELLJOIN_SQL, celljoin_tuples
-from .gpu import Integers
 from .results import Limits
 
 WINDOW, BATCH, FRESH = 1 << 18, 8_192, 16
@@ -45,6 +44,8 @@ def measure_limits(workers: list[int], gpu: str | None, laps: int, seconds: floa
         say(f"limits: {number} copying on threads")
         limits.copies[number].add(round(copied(number, seconds / laps)), 1.0, 0.0, 1.0)
     if gpu is not None:
+        from .gpu_integers import Integers
+
         say("limits: the GPU's integer operations")
         integers, limits.gpu_integers = Integers(), Rates()
         for _ in range(laps):

@@ -13,7 +13,7 @@ from ...reporting.tables import spread, text_table, titled
 from .cells import COMPARISONS, LATENCY, TUPLES, short
 from .contestants import GPU
 from .papers import stated
-from .results import CellResults, Entry, Limits, MachineResults, said
+from .results import MILLISECONDS, CellResults, Entry, Limits, MachineResults, said
 
 UNITS = {TUPLES: ("M tuples/s", 1.0), COMPARISONS: ("G comparisons/s", 1e-3)}
 LIMIT = "limit: processes that only scan"
@@ -27,13 +27,13 @@ def cell_lines(results: CellResults) -> list[str]:
             lines.append(f"{results.cell.name}, {entry.contestant.name}: {entry.stopped}")
             continue
         number, unit = said(results.cell, entry)
-        each, more = results.efficiency(entry), entry.latency
-        lines.append(
-            f"{results.cell.name}, {entry.contestant.name}: {number:,.3g} {unit}"
-            f"{'' if each is None else f', efficiency {each:.2f}'}"
-            f"; a round {more['median']:,.3g} ms, p99 {more['p99']:,.3g} ms; {_busy(entry):.1f} cores busy; {entry.chosen}"
-            f"{f'; {entry.stopped}' if entry.stopped else ''}"
-        )
+        texts = [f"{results.cell.name}, {entry.contestant.name}: {number:,.3g} {unit}"]
+        if unit == MILLISECONDS:
+            texts.append(f"p99 {entry.latency['p99']:,.3g} ms")
+        elif (each := results.efficiency(entry)) is not None:
+            texts.append(f"efficiency {each:.2f}")
+        texts += [f"{_busy(entry):.1f} cores busy", entry.chosen, entry.stopped]
+        lines.append(", ".join(text for text in texts if text))
     return [*lines, *(f"not monotone: {text}" for text in results.not_monotone())]
 
 
@@ -42,8 +42,10 @@ def _busy(entry: Entry) -> float:
 
 
 def limit_lines(limits: Limits) -> list[str]:
-    lines = [f"limits: {n} scanning in processes: {r.median / 1e3:,.3g} G comparisons/s" for n, r in limits.scans.items()]
-    lines += [f"limits: {n} copying on threads: {r.median / 1e3:,.3g} GB/s" for n, r in limits.copies.items()]
+    lines = [
+        f"limits: {n} processes scan {rates.median / 1e3:,.3g} G comparisons/s" for n, rates in limits.scans.items()
+    ]
+    lines += [f"limits: {n} threads copy {rates.median / 1e3:,.3g} GB/s" for n, rates in limits.copies.items()]
     if limits.gpu_integers is not None:
         lines.append(f"limits: {limits.gpu}: {limits.gpu_integers.median / 1e6:,.3g} T integer multiply-adds/s")
     return lines

@@ -16,6 +16,7 @@ SECONDS, QUICK_SECONDS = 2.0, 0.8
 LAPS, QUICK_LAPS = 5, 3
 LIMIT, QUICK_LIMIT = 120.0, 30.0
 """The longest time in which a contestant may fill its windows."""
+MILLISECONDS = "ms"
 SLOWER = 0.9
 """Whoever has less than this share of the rate of fewer workers makes a cell "not monotone"."""
 
@@ -114,7 +115,8 @@ class CellResults:
             fewer = {n: faster for n, faster in counted.items() if n < workers and rate < SLOWER * faster}
             if fewer:
                 best = max(fewer, key=lambda n: fewer[n])
-                found.append(f"{self.cell.name}: {workers} workers have {rate / fewer[best]:.2f} of the speed of {best}")
+                share = rate / fewer[best]
+                found.append(f"{self.cell.name}: {workers} workers have {share:.2f} of the speed of {best}")
         default, one = self.of(DEFAULT), self.of("1")
         if default is not None and one is not None and default.rate < SLOWER * one.rate:
             found.append(f"{self.cell.name}: the default has {default.rate / one.rate:.2f} of the speed of one worker")
@@ -180,7 +182,7 @@ class MachineResults:
 def said(cell: Cell, entry: Entry) -> tuple[float, str]:
     """The figure that a cell is about, and its unit."""
     if cell.figure == LATENCY:
-        return entry.latency["median"], "ms"
+        return entry.latency["median"], MILLISECONDS
     if cell.figure == COMPARISONS:
         return entry.rate * cell.window / 1e9, "G comparisons/s"
     return entry.rate / 1e6, "M tuples/s"

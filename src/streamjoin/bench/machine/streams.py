@@ -1,7 +1,7 @@
 """Endless streams by place, and how many pairs there are.
 
-Invariant: what a place holds depends on the seed alone. So contestants that go forward at different speeds join the same
-streams, and a round is named by the places of its tuples.
+Invariant: what a place holds depends on the seed alone. So contestants that go forward at different speeds join the
+same streams, and a round is named by the places of its tuples.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _square(rng: np.random.Generator, count: int, window: int) -> Columns:
 
 def _factors(rng: np.random.Generator, count: int, window: int) -> Columns:
     """Two factors. Their range is such that about one pair in `window` has products this close."""
-    largest = max(int((8 * window) ** 0.5), 8)
+    largest = max(int((13 * window) ** 0.5), 8)
     first, second = (rng.integers(1, largest + 1, count).astype(np.int32) for _ in range(2))
     return first, second
 
