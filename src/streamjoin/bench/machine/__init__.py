@@ -15,7 +15,7 @@ each stream and polls all results. Contestants take turns with laps of some roun
 order, so a change of the machine's speed hits all of them. A figure is the median of the laps, with the slowest and the
 fastest.
 
-All contestants must find as many results in every round that they share, and NumPy counts some rounds on its own.
-The limits of the machine are measured in the same run: scans in processes that do not know each other, copies in memory
-on 1, 2, 4 and so on threads, and the GPU's integer operations.
+All contestants must find as many results in every round that they share, and some rounds are also counted without the
+join. The limits of the machine are measured in the same run: scans in processes that do not know each other, copies in
+memory on 1, 2, 4 and so on threads, and the GPU's integer operations.
 """

@@ -69,18 +69,21 @@ class Scanners:
             process = context.Process(target=_serve, args=(theirs, seed, number), daemon=True)
             process.start()
             theirs.close()
-            self._stack.callback(process.join, PATIENCE)
-            self._stack.callback(ours.close)
+            self._stack.callback(process.join)
+            self._stack.callback(process.kill)
             self._connections.append(ours)
+        self._ask(count, WINDOW // count, None)  # all at once: each of them imports and loads kernels first
 
     def scan(self, count: int, seconds: float) -> float:
-        """Comparisons per second of the first `count` processes, summed. All have compiled before the first begins."""
+        """Comparisons per second of the first `count` processes, summed. All are ready before the first begins."""
+        self._ask(count, WINDOW // count, None)
+        return self._ask(count, WINDOW // count, seconds)
+
+    def _ask(self, count: int, share: int, seconds: float | None) -> float:
         some = self._connections[:count]
-        for what in (None, seconds):
-            for connection in some:
-                connection.send((WINDOW // count, what))
-            rates = [self._answer(connection) for connection in some]
-        return sum(rates)
+        for connection in some:
+            connection.send((share, seconds))
+        return sum(self._answer(connection) for connection in some)
 
     @staticmethod
     def _answer(connection: Any) -> float:

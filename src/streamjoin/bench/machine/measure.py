@@ -139,10 +139,10 @@ def _named(error: Exception) -> str:
 
 
 def wrong_counts(cell: Cell, source: Source, ended: list[Entry]) -> list[str]:
-    """Where numbers of results are wrong: not those of others in the same round, or not NumPy's.
+    """Where numbers of results are wrong: not those of others in the same round, or not the true ones.
 
-    NumPy counts the first measured round, the last one that all have run and the last of all. Who finds pairs late, as
-    handshake join does, is judged by the sum to the end of the streams.
+    Each contestant's first measured round and its last are counted without the join. Who finds pairs late, as handshake
+    join does, is judged by the sum to the end of the streams.
     """
     wrong = []
     agreed: dict[Places, int] = {}
