@@ -167,6 +167,8 @@ def test_falling_rates_are_flagged() -> None:
     eight = results.of("8")
     assert eight is not None
     assert results.efficiency(eight) == pytest.approx(12 / 80)
+    assert results.to_best(results.entries[-1]) == pytest.approx(8 / 19)
+    assert results.to_best(eight) is None
 
 
 def test_cells_are_chosen_by_name_experiment_or_pattern() -> None:

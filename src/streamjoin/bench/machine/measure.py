@@ -10,6 +10,7 @@ import gc
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
 from ...engine.window_join import WindowJoin
 from ...reporting.measure import Others
@@ -46,31 +47,28 @@ class Entrant:
         for _ in range(WARM_ROUNDS):
             self._round(batch)
 
-    def _round(self, batch: int) -> float:
-        """Push a batch of each stream and poll; the seconds it took, without those for making the batches."""
+    def _round(self, batch: int) -> tuple[float, float]:
+        """Push a batch of each stream and poll; the seconds of wall and of CPU time, without those for making them."""
         assert self._join is not None
         start, stop = self._at, self._at + batch
         left, right = self._source.tables(start, stop)
-        started = time.perf_counter()
+        wall, cpu = time.perf_counter(), time.process_time()
         self._join.push_left(left)
         self._join.push_right(right)
         found = self._join.poll().num_rows
-        elapsed = time.perf_counter() - started
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         self.entry.found[start, stop] = found
         self._at = stop
-        return elapsed
+        return wall, cpu
 
     def lap(self, seconds: float) -> None:
         """Rounds for some time, and at least one."""
-        batch, elapsed, rounds = self._cell.batch, 0.0, 0
-        cpu = 0.0
-        while rounds == 0 or elapsed < seconds:
-            before = time.process_time()
-            took = self._round(batch)
-            cpu += time.process_time() - before
-            elapsed, rounds = elapsed + took, rounds + 1
+        tuples, wall, cpu = 0, 0.0, 0.0
+        while not tuples or wall < seconds:
+            took, busy = self._round(self._cell.batch)
+            tuples, wall, cpu = tuples + 2 * self._cell.batch, wall + took, cpu + busy
             self.entry.rounds.append(took)
-        self.entry.rates.add(2 * batch * rounds, elapsed, cpu, elapsed)
+        self.entry.rates.add(tuples, wall, cpu, wall)
 
     def finish(self) -> None:
         """End both streams."""
@@ -96,7 +94,7 @@ def measure(cell: Cell, chosen: list[Contestant], settings: MachineSettings, say
             entrant = _entered(cell, contestant, source, results)
             if entrant is not None:
                 stack.callback(entrant.give_up)
-                if _done(entrant, lambda entrant=entrant: entrant.fill(settings.limit)):  # type: ignore[misc]
+                if _done(entrant, partial(entrant.fill, settings.limit)):
                     running.append(entrant)
         gc.collect()
         others = Others()
@@ -104,8 +102,7 @@ def measure(cell: Cell, chosen: list[Contestant], settings: MachineSettings, say
             for entrant in running if lap % 2 == 0 else running[::-1]:
                 if not entrant.entry.stopped:
                     say(f"{cell.name}: {entrant.entry.contestant.name}, lap {lap + 1} of {settings.laps}")
-                    share = settings.seconds / settings.laps
-                    _done(entrant, lambda entrant=entrant, share=share: entrant.lap(share))  # type: ignore[misc]
+                    _done(entrant, partial(entrant.lap, settings.seconds / settings.laps))
         results.others = others.cores()
         say(f"{cell.name}: counting the results")
         ended = [each.entry for each in running if not each.entry.stopped and _done(each, each.finish)]
@@ -141,8 +138,8 @@ def _named(error: Exception) -> str:
 def wrong_counts(cell: Cell, source: Source, ended: list[Entry]) -> list[str]:
     """Where numbers of results are wrong: not those of others in the same round, or not the true ones.
 
-    Each contestant's first measured round and its last are counted without the join. Who finds pairs late, as handshake
-    join does, is judged by the sum to the end of the streams.
+    All run the same rounds, some more of them. The first measured one and the last are counted without the join. Who
+    finds pairs late, as handshake join does, is judged by the sum to the end of the streams.
     """
     wrong = []
     agreed: dict[Places, int] = {}
@@ -155,8 +152,8 @@ def wrong_counts(cell: Cell, source: Source, ended: list[Entry]) -> list[str]:
                     f"{agreed[places]:,}"
                 )
                 break
-    measured = [[places for places in entry.found if places[0] >= cell.window] for entry in at_once]
-    for places in sorted({p for m in measured for p in (m[0], m[-1])}):
+    measured = sorted(places for places in agreed if places[0] >= cell.window)
+    for places in {*measured[:1], *measured[-1:]}:
         if agreed[places] != (right := source.expected(*places)):
             wrong.append(f"{cell.name}: {agreed[places]:,} pairs are found in {places}, but there are {right:,}")
     for entry in ended:

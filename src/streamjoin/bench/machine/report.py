@@ -32,6 +32,8 @@ def cell_lines(results: CellResults) -> list[str]:
             texts.append(f"p99 {entry.latency['p99']:,.3g} ms")
         elif (each := results.efficiency(entry)) is not None:
             texts.append(f"efficiency {each:.2f}")
+        if (times := results.to_best(entry)) is not None:
+            texts.append(f"{times:.3g} times the best number of workers")
         texts += [f"{_busy(entry):.1f} cores busy", entry.chosen, entry.stopped]
         lines.append(", ".join(text for text in texts if text))
     return [*lines, *(f"not monotone: {text}" for text in results.not_monotone())]

@@ -107,6 +107,13 @@ class CellResults:
             return None
         return entry.rate / (one.rate * entry.contestant.workers)
 
+    def to_best(self, entry: Entry) -> float | None:
+        """The speed of the default or the GPU over that of the best number of workers."""
+        rates = [e.rate for e in self.entries if e.contestant.workers and e.rates.rates]
+        if entry.contestant.workers is not None or not entry.rates.rates or not rates:
+            return None
+        return entry.rate / max(rates)
+
     def not_monotone(self) -> list[str]:
         """Where more workers, or the default, are over 10% slower than fewer, or than one."""
         counted = {e.contestant.workers: e.rate for e in self.entries if e.contestant.workers and e.rates.rates}
@@ -124,7 +131,10 @@ class CellResults:
 
     def figures(self) -> dict[str, Any]:
         cell = self.cell
-        entries = [entry.figures(cell) | {"efficiency": self.efficiency(entry)} for entry in self.entries]
+        entries = [
+            entry.figures(cell) | {"efficiency": self.efficiency(entry), "to_best_workers": self.to_best(entry)}
+            for entry in self.entries
+        ]
         return {
             "cell": cell.name, "row": cell.row, "experiment": cell.experiment, "kind": cell.kind, "figure": cell.figure,
             "window": cell.window, "batch": cell.batch, "entries": entries, "not_monotone": self.not_monotone(),
