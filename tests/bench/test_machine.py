@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from streamjoin.bench.machine.papers import stated
 from streamjoin.bench.machine.results import CellResults, Entry, Limits, MachineSettings
 from streamjoin.bench.machine.streams import KINDS, Source
 from streamjoin.cli import main
+from streamjoin.engine.window_join import WindowJoin
 from streamjoin.errors import ArgumentError
 from streamjoin.reporting.measure import Rates
 
@@ -76,6 +79,10 @@ def test_all_experiments(
     assert figures["cells"][1]["entries"][0]["results_per_tuple"] == pytest.approx(1, abs=0.3)
     assert figures.keys() >= {"machine", "settings", "not_monotone", "stopped", "wrong", "papers"}
     assert {path.name for path in drawn} >= {"machine-scan.png", "machine-keys-2000.png", "machine-latency.svg"}
+    before = [path.name for path in drawn]
+    drawn.clear()
+    assert main(["bench", "machine", "--from", str(file), "--plots", str(tmp_path / "again")]) == 0
+    assert [path.name for path in drawn] == before
     out = capsys.readouterr().out
     assert "band-2000-256, 2: " in out
     assert "limits: 2 processes scan" in out
@@ -156,6 +163,32 @@ def test_who_fails_or_is_too_slow_is_listed(monkeypatch: pytest.MonkeyPatch) -> 
     assert not late.wrong
 
 
+def test_a_cpu_does_not_join_under_the_name_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(self: Contestant, cell: Cell, source: Source) -> WindowJoin:
+        return plain(Contestant(1), cell, source)
+
+    def figures(self: WindowJoin) -> dict[str, Any]:
+        metrics = known(self)
+        metrics["indexes"]["left"] |= {"device": "cpu", "device_why": "no driver"}
+        return metrics
+
+    plain, known = Contestant.open, WindowJoin.metrics
+    monkeypatch.setattr(Contestant, "open", opened)
+    monkeypatch.setattr(WindowJoin, "metrics", figures)
+    entry = measured(tiny("band"), Contestant(on_gpu=True)).entries[0]
+    assert "on the CPU: no driver" in entry.stopped
+    assert not entry.rates.rates
+
+
+def test_a_warning_of_the_gpu_ends_its_part() -> None:
+    entrant = measure.Entrant(tiny("band"), Contestant(1), Source("band", TINY, 1))
+    for on_gpu in (False, True):
+        entrant.entry.contestant = Contestant(on_gpu=on_gpu)
+        went_on = measure.done(entrant, lambda: warnings.warn("it is lost", RuntimeWarning, stacklevel=1))
+        assert went_on == (not on_gpu)
+    assert "it is lost" in entrant.entry.stopped
+
+
 def test_falling_rates_are_flagged() -> None:
     results = CellResults(tiny("band"))
     for workers, rate in ((1, 10.0), (2, 19.0), (4, 17.2), (8, 12.0), (None, 8.0)):
@@ -221,6 +254,10 @@ def test_the_gpu_kernel_counts_what_it_does() -> None:
 def test_what_cannot_be_run_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "machine", "--seconds", "0"]) == 2
     assert "--seconds" in capsys.readouterr().err
+    assert main(["bench", "machine", "--from", "nowhere.json", "--plots", "plots"]) == 2
+    assert "'nowhere.json' has no figures" in capsys.readouterr().err
+    assert main(["bench", "machine", "--from", "nowhere.json"]) == 2
+    assert "--plots" in capsys.readouterr().err
 
 
 def test_limits_that_were_not_measured_leave_no_figures() -> None:

@@ -91,6 +91,9 @@ def add_bench(commands: Any) -> None:
     machine.add_argument(
         "--limit", type=seconds, metavar="TIME", help="the longest time to fill windows (2 minutes; quick: 30 s)"
     )
+    machine.add_argument(
+        "--from", dest="earlier", type=Path, metavar="FILE", help="only draw --plots of what an earlier --json has"
+    )
     _add_measuring(machine, "laps of each contestant (5; quick: 3)", "fewer and smaller cells, in some minutes")
     machine.set_defaults(run=_compiled_first(_bench_machine))
 
@@ -194,8 +197,11 @@ def _bench_topology(arguments: argparse.Namespace) -> None:
 
 def _bench_machine(arguments: argparse.Namespace) -> None:
     from ..bench.machine import results
-    from ..bench.machine.run import run
+    from ..bench.machine.run import redraw, run
 
+    if arguments.earlier is not None:
+        redraw(wide_console(), arguments.earlier, arguments.plots)
+        return
     quick = arguments.quick
     usual = results.QUICK_SECONDS if quick else results.SECONDS
     run(

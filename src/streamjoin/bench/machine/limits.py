@@ -47,9 +47,13 @@ def measure_limits(workers: list[int], gpu: str | None, laps: int, seconds: floa
         from .gpu_integers import Integers
 
         say("limits: the GPU's integer operations")
-        integers, limits.gpu_integers = Integers(), Rates()
-        for _ in range(laps):
-            limits.gpu_integers.add(round(integers.rate(seconds / laps)), 1.0, 0.0, 1.0)
+        try:
+            integers, rates = Integers(), Rates()
+            for _ in range(laps):
+                rates.add(round(integers.rate(seconds / laps)), 1.0, 0.0, 1.0)
+            limits.gpu_integers = rates
+        except Exception as error:  # whatever the driver or the compiler raises
+            limits.gpu = f"{gpu} (its integer operations were not measured: {error})"
     return limits
 
 

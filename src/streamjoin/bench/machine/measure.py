@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import gc
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from typing import Any
 
 from ...engine.window_join import WindowJoin
-from ...reporting.measure import Others
+from ...reporting.measure import Others, Rates
+from ...side import SIDES
 from .cells import Cell
 from .contestants import Contestant
 from .results import CellResults, Entry, MachineSettings, Places
@@ -75,13 +78,24 @@ class Entrant:
         join, self._join = self._join, None
         if join is not None:
             with join:
-                self.entry.chosen = f"{join.options.algorithm}, {join.metrics()['index']}"
+                metrics = join.metrics()
+                self.entry.chosen = f"{join.options.algorithm}, {metrics['index']}"
+                if self.entry.contestant.on_gpu:
+                    _check_device(metrics)
                 self.entry.late = int(join.finish().num_rows)
 
     def give_up(self) -> None:
         join, self._join = self._join, None
         if join is not None:
             join.close()
+
+
+def _check_device(metrics: dict[str, Any]) -> None:
+    """RuntimeError if a join that should use the GPU says that it did not."""
+    for side in SIDES:
+        figures = metrics["indexes"][side]
+        if figures.get("device") == "cpu":
+            raise RuntimeError(f"it joined on the CPU: {figures.get('device_why')}")
 
 
 def measure(cell: Cell, chosen: list[Contestant], settings: MachineSettings, say: Say) -> CellResults:
@@ -94,7 +108,7 @@ def measure(cell: Cell, chosen: list[Contestant], settings: MachineSettings, say
             entrant = _entered(cell, contestant, source, results)
             if entrant is not None:
                 stack.callback(entrant.give_up)
-                if _done(entrant, partial(entrant.fill, settings.limit)):
+                if done(entrant, partial(entrant.fill, settings.limit)):
                     running.append(entrant)
         gc.collect()
         others = Others()
@@ -102,10 +116,10 @@ def measure(cell: Cell, chosen: list[Contestant], settings: MachineSettings, say
             for entrant in running if lap % 2 == 0 else running[::-1]:
                 if not entrant.entry.stopped:
                     say(f"{cell.name}: {entrant.entry.contestant.name}, lap {lap + 1} of {settings.laps}")
-                    _done(entrant, partial(entrant.lap, settings.seconds / settings.laps))
+                    done(entrant, partial(entrant.lap, settings.seconds / settings.laps))
         results.others = others.cores()
         say(f"{cell.name}: counting the results")
-        ended = [each.entry for each in running if not each.entry.stopped and _done(each, each.finish)]
+        ended = [each.entry for each in running if not each.entry.stopped and done(each, each.finish)]
     results.wrong = wrong_counts(cell, source, ended)
     return results
 
@@ -120,12 +134,19 @@ def _entered(cell: Cell, contestant: Contestant, source: Source, results: CellRe
     return entrant
 
 
-def _done(entrant: Entrant, work: Callable[[], None]) -> bool:
-    """Whether the work was done; an error is noted, and the contestant gives up."""
+def done(entrant: Entrant, work: Callable[[], None]) -> bool:
+    """Whether the work was done. An error is noted, and the contestant gives up and has no figures. So it is with a
+    warning of the GPU's, after which the CPU would go on under its name."""
+    entry = entrant.entry
     try:
-        work()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", RuntimeWarning)
+            work()
+        for warning in caught:
+            if entry.contestant.on_gpu and issubclass(warning.category, RuntimeWarning):
+                raise RuntimeError(str(warning.message))
     except Exception as error:
-        entrant.entry.stopped = _named(error)
+        entry.stopped, entry.rates, entry.rounds = _named(error), Rates(), []
         entrant.give_up()
         return False
     return True

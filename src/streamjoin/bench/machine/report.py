@@ -1,22 +1,19 @@
-"""What was measured, as lines, tables and plots, with the papers' figures beside it."""
+"""What was measured, as lines and tables, with the papers' figures beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from rich.table import Table
 
-from ...reporting import plots
 from ...reporting.measure import Rates
 from ...reporting.tables import spread, text_table, titled
-from .cells import COMPARISONS, LATENCY, TUPLES, short
-from .contestants import GPU
+from .cells import COMPARISONS, LATENCY, TUPLES
 from .papers import stated
+from .pictures import LIMIT
 from .results import MILLISECONDS, CellResults, Entry, Limits, MachineResults, said
 
 UNITS = {TUPLES: ("M tuples/s", 1.0), COMPARISONS: ("G comparisons/s", 1e-3)}
-LIMIT = "limit: processes that only scan"
 
 
 def cell_lines(results: CellResults) -> list[str]:
@@ -34,8 +31,7 @@ def cell_lines(results: CellResults) -> list[str]:
             texts.append(f"efficiency {each:.2f}")
         if (times := results.to_best(entry)) is not None:
             texts.append(f"{times:.3g} times the best number of workers")
-        texts += [f"{_busy(entry):.1f} cores busy", entry.chosen, entry.stopped]
-        lines.append(", ".join(text for text in texts if text))
+        lines.append(", ".join([*texts, f"{_busy(entry):.1f} cores busy", entry.chosen]))
     return [*lines, *(f"not monotone: {text}" for text in results.not_monotone())]
 
 
@@ -140,56 +136,3 @@ def _efficiency_table(title: str, cells: list[CellResults], limit: dict[int, Rat
 
 def _is_in(name: str, limit: dict[int, Rates]) -> bool:
     return name.isdigit() and int(name) in limit
-
-
-def draw(results: MachineResults, directory: Path) -> list[Path]:
-    """Scans, joins with keys and latencies over the workers, beside the limits and the papers' figures."""
-    written = []
-    scans = [cell for cell in results.of(COMPARISONS) if cell.cell.kind == "celljoin"]
-    if scans:
-        points = _points(scans, lambda cell, entry: entry.rate * cell.cell.window / 1e9)
-        points[LIMIT] = [(n, rates.median / 1e3) for n, rates in results.limits.scans.items()]
-        for paper in stated():
-            if paper.cores is not None and paper.comparisons is not None and paper.kind == "celljoin":
-                points.setdefault(_paper(paper.paper), []).append((paper.cores, paper.comparisons / 1e9))
-        written += plots.lines(
-            directory / "machine-scan", points, "CellJoin's predicate by scanning", "workers", "G comparisons/s, median"
-        )
-    for window in dict.fromkeys(cell.cell.window for cell in results.of(TUPLES)):
-        some = [cell for cell in results.of(TUPLES) if cell.cell.window == window]
-        points = _points(some, lambda _, entry: entry.rate / 1e6)
-        for paper in stated():
-            if paper.cores is not None and paper.window is not None and paper.tuples_per_second is not None:
-                label = _paper(f"{paper.paper}, {paper.kind}, W = {short(paper.window)}")
-                points[label] = [(paper.cores, paper.tuples_per_second / 1e6)]
-        title = f"joins with keys, one match, windows of {short(window)}"
-        written += plots.lines(directory / f"machine-keys-{short(window)}", points, title, "workers")
-    keyless = [cell for cell in results.of(COMPARISONS) if cell.cell.kind == "keyless"]
-    if keyless:
-        points = _points(keyless, lambda cell, entry: entry.rate * cell.cell.window / 1e9)
-        title, unit = "a predicate without a key", "G comparisons/s, median"
-        written += plots.lines(directory / "machine-keyless", points, title, "workers", unit)
-    if latencies := results.of(LATENCY):
-        points = _points(latencies, lambda _, entry: entry.latency["median"])
-        title, unit = "batches of 64, from push to poll", "ms, median"
-        written += plots.lines(directory / "machine-latency", points, title, "workers", unit)
-    return written
-
-
-def _points(cells: list[CellResults], of: Callable[[CellResults, Entry], float]) -> plots.Points:
-    """A line for each cell, and one for its GPU, which is as high for every number of workers."""
-    points: plots.Points = {}
-    for results in cells:
-        entries = [entry for entry in results.entries if entry.rates.rates]
-        counted = [(e.contestant.workers, of(results, e)) for e in entries if e.contestant.workers is not None]
-        if counted:
-            points[results.cell.name] = [(workers, figure) for workers, figure in counted if workers]
-        ends = {workers for workers, _ in counted if workers} or {1}
-        for entry in entries:
-            if entry.contestant.name == GPU:
-                points[f"{results.cell.name}, GPU"] = [(end, of(results, entry)) for end in (min(ends), max(ends))]
-    return points
-
-
-def _paper(name: str) -> str:
-    return f"paper: {name}"

@@ -54,7 +54,7 @@ class Entry:
     chosen: str = ""
     """The algorithm and the index."""
     stopped: str = ""
-    """Why there are no figures, or no more."""
+    """Why there are no figures."""
 
     @property
     def rate(self) -> float:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
@@ -18,7 +19,8 @@ from .cells import chosen_cells
 from .contestants import contestants, cores, usable_gpu, usual_workers
 from .limits import measure_limits
 from .measure import measure
-from .report import cell_lines, draw, limit_lines, tables
+from .pictures import draw, read
+from .report import cell_lines, limit_lines, tables
 from .results import MachineResults, MachineSettings
 
 
@@ -66,10 +68,22 @@ def run(
         console.print(table)
     _conclude(console, results, time.perf_counter() - started)
     if plots_directory is not None:
-        for file in draw(results, plots_directory):
-            _say(console, f"wrote {file}")
+        _draw(console, results.figures(), plots_directory)
     if results.wrong:
         raise AssertionError("; ".join(results.wrong))
+
+
+def redraw(console: Console, file: Path, plots_directory: Path | None) -> None:
+    """Draw the figures of an earlier run, which may be of another machine."""
+    if plots_directory is None:
+        raise ArgumentError("--from: the plots of an earlier run go to a directory; add --plots DIR")
+    plots.library()
+    _draw(console, read(file), plots_directory)
+
+
+def _draw(console: Console, figures: dict[str, Any], directory: Path) -> None:
+    for file in draw(figures, directory):
+        _say(console, f"wrote {file}")
 
 
 def _conclude(console: Console, results: MachineResults, seconds: float) -> None:
