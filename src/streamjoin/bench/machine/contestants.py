@@ -9,7 +9,6 @@ from typing import Any
 
 from ...engine.window_join import WindowJoin
 from .cells import Cell
-from .gpu import gpu_name
 from .streams import Source
 
 GPU, DEFAULT = "gpu", "default"
@@ -40,11 +39,6 @@ class Contestant:
 def knows_devices() -> bool:
     """Whether a join can be told to use a GPU."""
     return "device" in inspect.signature(WindowJoin.__init__).parameters
-
-
-def usable_gpu() -> str | None:
-    """The name of a GPU that joins can use."""
-    return gpu_name() if knows_devices() else None
 
 
 def contestants(cell: Cell, workers: list[int], has_gpu: bool) -> list[Contestant]:

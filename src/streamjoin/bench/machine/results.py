@@ -75,6 +75,11 @@ class Entry:
             "rounds": len(self.rounds),
         }  # fmt: skip
 
+    def _results_per_tuple(self, cell: Cell) -> float:
+        """Of the rounds with full windows."""
+        full = {places: found for places, found in self.found.items() if places[0] >= cell.window}
+        return sum(full.values()) / sum(2 * (stop - start) for start, stop in full)
+
     def figures(self, cell: Cell) -> dict[str, Any]:
         figures: dict[str, Any] = {
             "contestant": self.contestant.name, "workers": self.contestant.workers, "chosen": self.chosen,
@@ -84,7 +89,7 @@ class Entry:
             return figures
         return figures | {
             "tuples_per_second": self.rate, "comparisons_per_second": self.rate * cell.window,
-            "results_per_tuple": self.total / (2 * max(self.found)[1]), "late_results": self.late,
+            "results_per_tuple": self._results_per_tuple(cell), "late_results": self.late,
             "m_tuples_per_second": self.rates.figures(), "latency_ms": self.latency,
         }  # fmt: skip
 

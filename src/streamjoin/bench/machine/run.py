@@ -16,7 +16,8 @@ from ...reporting import plots
 from ...reporting.files import write_json
 from ...reporting.measure import Others, machine
 from .cells import chosen_cells
-from .contestants import contestants, cores, usable_gpu, usual_workers
+from .contestants import contestants, cores, knows_devices, usual_workers
+from .gpu import gpu_name
 from .limits import measure_limits
 from .measure import measure
 from .pictures import draw, read
@@ -36,8 +37,9 @@ def run(
         raise ArgumentError(f"--seconds, --limit: {seconds:g} and {limit:g} are not valid; give more than 0")
     if plots_directory is not None:
         plots.library()
-    gpu = usable_gpu()
-    chosen = chosen_cells(cells, quick, gpu is not None)
+    gpu = gpu_name()
+    gpu_joins = gpu is not None and knows_devices()
+    chosen = chosen_cells(cells, quick, gpu_joins)
     counted = sorted(set(workers or usual_workers()))
     settings = MachineSettings([cell.name for cell in chosen], counted, laps, seconds, limit, seed, quick)
     about = machine() | {"cores": str(cores()), "gpu": gpu or "none"}
@@ -59,7 +61,7 @@ def run(
             _say(progress.console, line)
         write_json(json_file, first | results.figures())
         for cell in chosen:
-            results.cells.append(measure(cell, contestants(cell, counted, gpu is not None), settings, doing))
+            results.cells.append(measure(cell, contestants(cell, counted, gpu_joins), settings, doing))
             for line in cell_lines(results.cells[-1]):
                 _say(progress.console, line)
             progress.advance(task)
