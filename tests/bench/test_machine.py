@@ -17,6 +17,7 @@ from streamjoin.bench.machine import cells, contestants, limits, measure, run, s
 from streamjoin.bench.machine.cells import Cell, all_cells, chosen_cells
 from streamjoin.bench.machine.contestants import Contestant
 from streamjoin.bench.machine.papers import stated
+from streamjoin.bench.machine.report import limit_lines
 from streamjoin.bench.machine.results import CellResults, Entry, Limits, MachineSettings
 from streamjoin.bench.machine.streams import KINDS, Source
 from streamjoin.cli import main
@@ -32,7 +33,7 @@ SETTINGS = MachineSettings([], [1, 2], laps=2, seconds=0.02, limit=60.0, seed=3,
 TINY = 2_000
 
 
-def tiny(kind: str, figure: str = cells.TUPLES, **more: str) -> Cell:
+def tiny(kind: str, figure: str = cells.TUPLES, **more: Any) -> Cell:
     return Cell(kind, kind, TINY, 256, figure, **more)
 
 
@@ -206,7 +207,11 @@ def test_falling_rates_are_flagged() -> None:
 
 
 def test_cells_are_chosen_by_name_experiment_or_pattern() -> None:
-    everything, names = all_cells(), lambda *given: [cell.name for cell in chosen_cells(*given)]
+    everything = all_cells()
+
+    def names(patterns: list[str], quick: bool, has_gpu: bool) -> list[str]:
+        return [cell.name for cell in chosen_cells(patterns, quick, has_gpu)]
+
     assert {cell.algorithm for cell in everything.values()} == {"auto", *cells.topologies()}
     assert names(["band-*"], False, False) == ["band-1M-32K", "band-1M-256K", "band-8M-32K", "band-8M-256K"]
     assert names(["square"], True, False) == ["square-1M-32K", "square-1M-256K"]
@@ -263,4 +268,4 @@ def test_what_cannot_be_run_is_refused(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_limits_that_were_not_measured_leave_no_figures() -> None:
     assert Limits().figures()["gpu_m_multiply_adds_per_second"] is None
-    assert run.limit_lines(Limits()) == []
+    assert limit_lines(Limits()) == []
