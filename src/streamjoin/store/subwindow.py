@@ -134,9 +134,9 @@ class Subwindow:
         if not keeps_slots:
             scanned = False
         elif scanned:
-            self.slots = {number: np.zeros(capacity + PADDING, dtype) for number, dtype in stored.dtypes.items()}
+            self.slots = {number: np.empty(capacity + PADDING, dtype) for number, dtype in stored.dtypes.items()}
         else:
-            self._records = np.zeros(capacity + PADDING, stored.record)
+            self._records = np.empty(capacity + PADDING, stored.record)
             self.slots = self._views(self._records)
         self.coordinate = IntegerColumn(capacity, explicit=scanned)
         self.reach = Reach(capacity)
