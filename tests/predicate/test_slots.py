@@ -49,6 +49,26 @@ def test_sums_wrap(type_: pa.DataType) -> None:
         assert column.dtype == f"int{bits}"
 
 
+@pytest.mark.parametrize("type_", [pa.float32(), pa.float64()])
+@pytest.mark.parametrize(
+    "terms", [["x"], ["x - 10.", "x + 10."], ["x + 0.1", "y - 1e300"], ["x", "x + CAST(3 AS float)"]]
+)
+def test_sums_of_floats_are_those_of_other_layouts(type_: pa.DataType, terms: list[str]) -> None:
+    program = programs(type_, terms)
+    numbers = [0.0, -0.0, 1.5, -1.5, 3e38, -3e38, 1e-45, float("nan"), float("inf"), float("-inf"), 10.0, 9.999999]
+    given = pa.array([7.0, *numbers], type_).slice(1)
+    plain, holed = (
+        run(program, given, given),
+        run(program, pa.array([None, *numbers], type_), pa.array([0, *numbers], type_)),
+    )
+    assert plain.live is None
+    assert holed.live.tolist() == [False] + [True] * len(numbers)
+    for column, behind in zip(plain.columns, holed.columns, strict=True):
+        np.testing.assert_array_equal(column, behind[1:])
+        assert column.flags.carray
+        assert column.dtype == behind.dtype
+
+
 @pytest.mark.parametrize("type_", BITS)
 def test_other_layouts_give_the_same(type_: pa.DataType) -> None:
     program = programs(type_, [*SUMS, "y + 1"])

@@ -1,4 +1,4 @@
-"""The command `streamjoin bench scan | subwindow | panjoin | shapes | topology | spark`."""
+"""The command `streamjoin bench scan | subwindow | panjoin | shapes | topology | machine | spark`."""
 
 from __future__ import annotations
 
@@ -77,6 +77,25 @@ def add_bench(commands: Any) -> None:
     topology.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
     topology.add_argument("--plots", type=Path, metavar="DIR", help="also draw the figures, as files in DIR")
     topology.set_defaults(run=_compiled_first(_bench_topology))
+
+    machine = benches.add_parser("machine", help="1, 2, 4 and so on cores and the GPU, beside the machine's limits")
+    machine.add_argument(
+        "--cells",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="which cells: names, experiments or patterns, such as 'band-*'",
+    )
+    machine.add_argument("--workers", **many, help="numbers of workers (1, 2, 4 and so on, and all cores)")
+    machine.add_argument("--seconds", type=float, metavar="S", help="seconds of laps per contestant (2; quick: 0.8)")
+    machine.add_argument(
+        "--limit", type=seconds, metavar="TIME", help="the longest time to fill windows (2 minutes; quick: 30 s)"
+    )
+    machine.add_argument(
+        "--from", dest="earlier", type=Path, metavar="FILE", help="only draw --plots of what an earlier --json has"
+    )
+    _add_measuring(machine, "laps of each contestant (5; quick: 3)", "fewer and smaller cells, in some minutes")
+    machine.set_defaults(run=_compiled_first(_bench_machine))
 
     spark = benches.add_parser("spark", help="the Spark pipeline, against an empty one and Spark's own join on bins")
     spark.add_argument("--window", type=count, default=1_000_000, metavar="N", help="tuples per window (1M)")
@@ -172,6 +191,24 @@ def _bench_topology(arguments: argparse.Namespace) -> None:
     run(
         wide_console(), experiments=arguments.experiments, window=arguments.window,
         time_window=arguments.time_window, workers=arguments.workers, seconds=arguments.seconds, seed=arguments.seed,
+        json_file=arguments.json, plots_directory=arguments.plots,
+    )  # fmt: skip
+
+
+def _bench_machine(arguments: argparse.Namespace) -> None:
+    from ..bench.machine import results
+    from ..bench.machine.run import redraw, run
+
+    if arguments.earlier is not None:
+        redraw(wide_console(), arguments.earlier, arguments.plots)
+        return
+    quick = arguments.quick
+    usual = results.QUICK_SECONDS if quick else results.SECONDS
+    run(
+        wide_console(), cells=arguments.cells, workers=arguments.workers,
+        laps=arguments.rounds or (results.QUICK_LAPS if quick else results.LAPS),
+        seconds=usual if arguments.seconds is None else arguments.seconds,
+        limit=arguments.limit or (results.QUICK_LIMIT if quick else results.LIMIT), seed=arguments.seed, quick=quick,
         json_file=arguments.json, plots_directory=arguments.plots,
     )  # fmt: skip
 

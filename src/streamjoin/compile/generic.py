@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..arrays import INT64_MAX, INT64_MIN, Integers
 from .cache import compiled_with
 
@@ -35,6 +37,24 @@ def survey(integers):  # type: ignore[no-untyped-def]
         is_sorted &= integer >= integers[max(k - 1, 0)]
         smallest, largest = min(smallest, integer), max(largest, integer)
     return smallest, largest, is_sorted
+
+
+def _kept_of(integers: Integers, floor: int, low: int, high: int) -> tuple[int, int, int]:
+    places = np.flatnonzero((integers >= floor) | ((integers >= low) & (integers < high)))
+    return (int(places[0]), int(places[-1]) + 1, len(places)) if len(places) else (0, 0, 0)
+
+
+@compiled_with(_kept_of)
+def kept_of(integers, floor, low, high):  # type: ignore[no-untyped-def]
+    """Of the integers that are at least the floor, or in [low, high): where the first lies, where the last ends, and
+    how many they are."""
+    first, last, count = len(integers), 0, 0
+    for k in range(len(integers)):
+        is_kept = (integers[k] >= floor) | ((integers[k] >= low) & (integers[k] < high))
+        first = min(first, k if is_kept else first)
+        last = max(last, k + 1 if is_kept else last)
+        count += is_kept
+    return min(first, last), last, count
 
 
 @compiled_with(lambda values: bool((values[1:] >= values[:-1]).all()))

@@ -12,7 +12,6 @@ from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..side import Side, other
 from ..store.batch import Batch
-from ..store.grid import are_regular, grid_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,8 @@ class SearchKey:
 
     def holds(self, slots: Any, begin: int, end: int) -> bool:
         """Whether all of some stored tuples are regular."""
-        return self.band is None or are_regular(self.band, slots, begin, end)
+        regular = None if self.band is None else self.band.regular[0]
+        return regular is None or bool(slots[regular][begin:end].all())
 
     def widest(self, slots: Any, begin: int, end: int) -> int:
         """How far the upper end of a stored tuple's interval lies above its key at most."""
@@ -58,13 +58,12 @@ def search_key(lowered: Lowered, stored: Side) -> SearchKey | None:
     own, probing = lowered.slots[stored], lowered.slots[other(stored)]
     for pair in lowered.hash_slots:
         mine, its = (pair[0], pair[1]) if stored == "left" else (pair[1], pair[0])
-        slots = own[mine], probing[its]
-        if all(slot.required and slot.dtype in ("int32", "int64") for slot in slots):
+        if all(slot.required and slot.dtype in ("int32", "int64") for slot in (own[mine], probing[its])):
             return SearchKey(mine, np.dtype(own[mine].dtype), its, its, None)
-    band = grid_key(lowered, stored)
-    if band is None:
-        return None
-    ((low, high),) = band.intervals
-    assert low is not None
-    assert high is not None
-    return SearchKey(band.key, np.dtype(own[band.key].dtype), low, high, band)
+    for band in lowered.range_keys[stored]:
+        low, high = band.intervals[0]
+        if len(band.intervals) == 1 and low is not None and high is not None:
+            slots = (own[band.key], probing[low], probing[high])
+            if all(slot.required and slot.dtype in ("int32", "int64") for slot in slots):
+                return SearchKey(band.key, np.dtype(own[band.key].dtype), low, high, band)
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +13,9 @@ from ..arrays import Array, Mask, Rows
 from ..arrow.tables import raw_values, valid_rows
 from ..side import Side
 from .encode import LONG_TEXT, OFFSETS, Domain, Mode, approximate, encode, text_words
-from .expr import Call, Column, Constant, Expr, walk
+from .expr import Call, Cast, Column, Constant, Expr, walk
 from .frames import PLAIN, Frame, read_words
+from .types import Type
 from .values import wrap
 from .vector import Program, TextColumn, text_column
 from .wide_vector import split
@@ -116,15 +117,18 @@ class SideProgram:
 
     def _copied(self, frame: Frame) -> list[Array] | None:
         """The slots as copies of their columns, or sums with a constant; None if a column has NULLs or another layout.
-        `run` without this would give the same, but at five times the cost for a few rows."""
+        `run` without this would give the same, but at several times the cost for a few rows."""
         columns: list[Array] = [_NOTHING] * len(self.slots)
         for name, dtype, uses in self._plain:
             column = frame.columns[name]
             if column.null_count or PLAIN.get(column.type.id) is not dtype:
                 return None
             values = raw_values(column, dtype)
-            for number, summand in uses:
-                columns[number] = values.copy() if summand is None else values + summand
+            for use in uses:
+                found = use.of(values)
+                if found is None:
+                    return None
+                columns[use.slot] = found
         return columns
 
     def _text(self, expr: Expr, frame: Frame) -> pa.Array:
@@ -155,19 +159,63 @@ class SideProgram:
         return encode(values, valid, slot.expr.type, encoding.domain, encoding.mode, encoding.scale)
 
 
-def _plain(slots: Sequence[Slot]) -> list[tuple[tuple[Side, str], Any, list[tuple[int, Any]]]]:
-    """For slots that hold the values of columns, or an integer column plus a constant: each column and its type, and
-    the numbers and summands of its slots. Empty if there are other slots."""
-    uses: dict[tuple[tuple[Side, str], Any], list[tuple[int, Any]]] = {}
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A slot that is a column's values, or their sum with a constant; floats become integers of the same order."""
+
+    slot: int
+    summand: Any
+    """Of the type of the sum; None: nothing is added."""
+    floats: tuple[Type, Encoding] | None = None
+
+    def of(self, values: Array) -> Array | None:
+        """None: some values have no such number."""
+        sums = values if self.summand is None else values + self.summand
+        if self.floats is None:
+            return sums.copy() if sums is values else sums
+        type_, encoding = self.floats
+        assert encoding.domain is not None
+        encoded, valid = encode(sums, None, type_, encoding.domain, encoding.mode)
+        return encoded if valid is None else None
+
+
+Plain: TypeAlias = list[tuple[tuple[Side, str], Any, list[_Use]]]
+"""Columns, the types that they must have in NumPy, and what they are used for."""
+
+
+def _plain(slots: Sequence[Slot]) -> Plain:
+    """For slots that hold numbers of columns, or sums of these and a constant; empty if there are other slots."""
+    found: dict[tuple[tuple[Side, str], Any], list[_Use]] = {}
     for number, slot in enumerate(slots):
-        sum_ = _sum(slot.expr)
-        if sum_ is None or not _keeps_values(slot):
+        is_float = slot.encoding.domain in ("f32", "f64")
+        sum_ = _float_sum(slot.expr) if is_float else _sum(slot.expr)
+        if sum_ is None or not (is_float or _keeps_values(slot)):
             return []
         column, summand = sum_
         assert column.side is not None
-        name, dtype = (column.side, column.name), np.dtype(slot.dtype).type
-        uses.setdefault((name, dtype), []).append((number, None if summand is None else np.array(summand, dtype)))
-    return [(name, dtype, found) for (name, dtype), found in uses.items()]
+        if is_float:
+            dtype: Any = _FLOATS[column.type.kind]
+            use = _Use(number, summand, (slot.expr.type, slot.encoding))
+        else:
+            dtype = np.dtype(slot.dtype).type
+            use = _Use(number, None if summand is None else np.array(summand, dtype))
+        found.setdefault(((column.side, column.name), dtype), []).append(use)
+    return [(name, dtype, uses) for (name, dtype), uses in found.items()]
+
+
+_FLOATS: dict[str, Any] = {"float": np.float32, "double": np.float64}
+
+
+def _float_sum(expr: Expr) -> tuple[Column, Any] | None:
+    """A column of floats, and the number that is added to it, if any: as a double where the sum is one."""
+    match expr:
+        case Column(type=Type(kind="float" | "double")):
+            return expr, None
+        case Call("add" | "sub" as op, (term, Constant(float() as value))) if expr.type.kind == "double":
+            column = term.arg if isinstance(term, Cast) and term.type.kind == "double" else term
+            if isinstance(column, Column) and column.type.kind in _FLOATS and term.type.kind == "double":
+                return column, np.float64(value if op == "add" else -value)
+    return None
 
 
 def _sum(expr: Expr) -> tuple[Column, int | None] | None:

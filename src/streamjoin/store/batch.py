@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..arrays import INT64_MAX, INT64_MIN, Array, Mask, Rows
-from ..compile.generic import extremes
+from ..compile.generic import extremes, kept_of
 from .pair_memory import PairMemory
 
 LARGEST_PART = 1 << 15
@@ -80,18 +80,21 @@ def lasting(batch: Batch, floor: int | None, probing: Batch | None) -> Batch:
     """What must be stored of a batch, if no tuple to come meets one below the floor: all from there on, and what the
     tuples of the other side can reach that probe in the same step. A batch that spans many windows is mostly left out.
     """
-    where = batch.coordinate
-    if floor is None or len(batch) < WORTH_TRIMMING or extremes(where)[0] >= floor:
+    if floor is None or len(batch) < WORTH_TRIMMING:
         return batch
-    keep = where >= floor
+    low, high = floor, floor
     if probing is not None and len(probing):
-        keep |= (where >= extremes(probing.low)[0]) & (where < extremes(probing.high)[1])
-    places = np.flatnonzero(keep)
-    if len(places) == len(batch):
+        low, high = extremes(probing.low)[0], extremes(probing.high)[1]
+    first, last, count = kept_of(batch.coordinate, floor, low, high)
+    if count == len(batch):
         return batch
     # A slice would hold on to the whole batch.
-    is_slice = 2 * len(places) > len(batch) and places[-1] - places[0] + 1 == len(places)
-    return batch.slice(int(places[0]), int(places[-1]) + 1) if is_slice else batch.take(places)
+    if count == last - first and 2 * count > len(batch):
+        return batch.slice(first, last)
+    if count == last - first:
+        return batch.take(np.arange(first, last))
+    where = batch.coordinate
+    return batch.take(np.flatnonzero((where >= floor) | ((where >= low) & (where < high))))
 
 
 Decide = Callable[[Rows, Rows], Mask | None]
@@ -150,6 +153,11 @@ class Probing:
     def is_first(self) -> bool:
         """Whether this is the first of the shares."""
         return self._share == 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is the only share."""
+        return self._shares == 1
 
     @property
     def share_of_batch(self) -> int:

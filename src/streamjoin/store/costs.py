@@ -79,9 +79,9 @@ class Costs:
     hash_step: float = 45_000.0
     """To begin a step that looks up hashes."""
 
-    def to_group(self, tuples: int) -> float:
-        """To put so many tuples into a grid."""
-        return tuples * (self.grid_stored + self.grid_far * _far(tuples) ** 2)
+    def to_group(self, tuples: int, keys: int) -> float:
+        """To put so many tuples into a grid of one or two keys."""
+        return tuples * (keys * self.grid_stored + self.grid_far * _far(tuples) ** 2)
 
     def to_test(self, tuples: int) -> float:
         """To test a candidate that was found in a grid of so many tuples."""

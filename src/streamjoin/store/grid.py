@@ -1,9 +1,12 @@
-"""A grid: the stored tuples that a batch can reach, grouped by a key for this one batch.
+"""A grid: the stored tuples that a batch can reach, grouped by one or two keys for this one batch.
 
 Where a window is short and batches are large, to keep an index of the window costs more than it saves, and to compare
 every probing tuple with all of its window does too. A grid lies in between. The reachable tuples are counted into cells
-of their key, which takes some nanoseconds for each. A probing tuple is compared with those in the cells that its own
-interval touches. Nothing is kept for the next batch.
+of their keys, which takes some nanoseconds for each. A probing tuple is compared with those in the cells that its own
+intervals touch. Nothing is kept for the next batch.
+
+With two keys the cells lie in rows and columns. Rows are as wide as the widest interval of the batch, so each probing
+tuple touches at most two of them, and in each of these some neighbouring cells.
 
 Invariant: a stored tuple that matches a probing one is among its candidates, which come once each. Cells only add
 candidates, so the kernel tests the condition and the window of each of them.
@@ -11,71 +14,135 @@ candidates, so the kernel tests the condition and the window of each of them.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from ..arrays import INT64_MAX, INT64_MIN, Places
-from ..compile.cache import compiled
+from ..arrays import INT64_MAX, INT64_MIN, Array, Places
 from ..predicate.condition import KERNEL_HEADER, ConditionText
 from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..side import Side, other
 from .batch import Batch
+from .grid_kernels import FEW, fixed, group, layout_of, look_up, scale_of
 
 CELLS_PER_TUPLE = 2
-SAMPLE = 64
-"""Tuples whose keys say where most keys lie. Keys beyond that share the first and the last cell."""
 MOST_SPARE, LARGEST_SPARE = 16, 1 << 20
 """How many pairs of arrays are kept for later grids, and their longest length."""
-CHUNK, FEW = 1024, 4
-"""Candidates that are tested at a time, so that they stay in the cache; so few of a probing tuple are written without
-asking how many there are."""
 
 
-def grid_key(lowered: Lowered, stored: Side) -> RangeKey | None:
-    """The key of a grid of one side's tuples; None: there is no band, or an equality, which a hash table serves."""
+Layout: TypeAlias = tuple[int, int, int, int]
+"""How keys fall into cells: where the first cell begins, how many bits of a key a cell takes, how many cells there are,
+and how far a top lies above its key at most."""
+ONE_ROW: Layout = (INT64_MIN, 63, 1, 0)
+"""The rows of a grid that has one key."""
+
+
+@dataclass(frozen=True, slots=True)
+class GridKey:
+    """A key, and how many bits its values have if they are floats, whose order their slots have only."""
+
+    key: RangeKey
+    float_bits: int | None = None
+
+    def stored(self, slots: Any, begin: int, end: int) -> tuple[Array, Array, float]:
+        """The keys of stored tuples, their tops, if they have some, and what floats are multiplied with."""
+        keys = np.ascontiguousarray(slots[self.key.key][begin:end])
+        tops = keys[:0] if self.key.width is None else np.ascontiguousarray(slots[self.key.width][begin:end])
+        if self.float_bits is None:
+            return keys, tops, 1.0
+        scale = scale_of(keys, *_FLOATS[self.float_bits])
+        return self._fixed(keys, scale), self._fixed(tops, scale), scale
+
+    def asked(self, batch: Batch, scale: float) -> tuple[Array, Array]:
+        """The ends of the intervals that probing tuples ask for."""
+        ((low, high),) = self.key.intervals
+        assert low is not None
+        assert high is not None
+        lows, highs = batch.slots[low], batch.slots[high]
+        return (lows, highs) if self.float_bits is None else (self._fixed(lows, scale), self._fixed(highs, scale))
+
+    def _fixed(self, values: Array, scale: float) -> Array:
+        assert self.float_bits is not None
+        return fixed(values, *_FLOATS[self.float_bits], scale)
+
+
+@dataclass(frozen=True, slots=True)
+class GridKeys:
+    """What a grid of one side's tuples is made of."""
+
+    columns: GridKey
+    rows: GridKey | None = None
+
+    @property
+    def all(self) -> tuple[RangeKey, ...]:
+        return (self.columns.key,) if self.rows is None else (self.columns.key, self.rows.key)
+
+    @property
+    def runs(self) -> int:
+        """How many runs of candidates a probing tuple has."""
+        return len(self.all)
+
+
+def grid_keys(lowered: Lowered, stored: Side) -> GridKeys | None:
+    """The keys of a grid of one side's tuples; None: there is no band, or an equality, which a hash table serves."""
     own, probing = lowered.slots[stored], lowered.slots[other(stored)]
+    usable: dict[int, GridKey] = {}
     for key in lowered.range_keys[stored] if not lowered.hash_slots else ():
         if key.bounded and len(key.intervals) == 1:
             ((low, high),) = key.intervals
             slots = [own[key.key], *(probing[bound] for bound in (low, high) if bound is not None)]
             if all(slot.required and slot.dtype in ("int32", "int64") for slot in slots):
-                return key
-    return None
+                usable.setdefault(key.key, GridKey(key, _FLOAT_BITS.get(slots[0].encoding.domain)))
+    keys = list(usable.values())[:2]
+    return GridKeys(*keys) if keys else None
 
 
-def are_regular(key: RangeKey, slots: Any, begin: int, end: int) -> bool:
-    """Whether a key holds for some stored tuples (see `predicate.keys`)."""
-    return key.regular[0] is None or bool(slots[key.regular[0]][begin:end].all())
+_FLOAT_BITS: dict[Any, int] = {"f32": 32, "f64": 64}
+_FLOATS: dict[int, tuple[Array, Any]] = {
+    32: (np.empty(0, np.float32), np.int32(2**31 - 1)),
+    64: (np.empty(0, np.float64), np.int64(INT64_MAX)),
+}
+"""For compiled code: the type of floats of so many bits, and the largest integer of as many."""
+
+
+def are_regular(keys: GridKeys, slots: Any, begin: int, end: int) -> bool:
+    """Whether the keys hold for some stored tuples (see `predicate.keys`)."""
+    return all(key.regular[0] is None or bool(slots[key.regular[0]][begin:end].all()) for key in keys.all)
 
 
 class Grid:
-    """The tuples of a subwindow at places [begin, end), grouped by key: those of cell c have the places
-    order[starts[c] : starts[c + 1]], counted from `begin`. All shares of a batch use one grid. A sample may be given
-    the cells of as many tuples as it stands for (`cells_for`)."""
+    """The tuples of a subwindow at places [begin, end), grouped by keys: those of cell c have the places
+    order[starts[c] : starts[c + 1]], counted from `begin`. All shares of the probing batch use one grid. A sample may
+    be given the cells of as many tuples as it stands for (`cells_for`)."""
 
-    def __init__(self, key: RangeKey, slots: Any, begin: int, end: int, cells_for: int = 0) -> None:
+    def __init__(self, keys: GridKeys, slots: Any, begin: int, end: int, probing: Batch, cells_for: int = 0) -> None:
         self._memory = _Memory.taken()
-        self.begin, self.end, self._key = begin, end, key
-        keys = np.ascontiguousarray(slots[key.key][begin:end])
-        tops = keys[:0] if key.width is None else np.ascontiguousarray(slots[key.width][begin:end])
-        bits = max((CELLS_PER_TUPLE * max(cells_for, len(keys)) - 1).bit_length(), 1)
-        self._starts, self.order = self._memory.two((1 << bits) + 2, len(keys) + FEW)
-        self._shape = _group(keys, tops, bits, self._starts, self.order)
+        self.begin, self.end, self._keys = begin, end, keys
+        bits = max((CELLS_PER_TUPLE * max(cells_for, end - begin) - 1).bit_length(), 1)
+        column_of, tops, self._scale = keys.columns.stored(slots, begin, end)
+        row_of, self._rows, self._row_scale = column_of[:0], ONE_ROW, 1.0
+        if keys.rows is not None:
+            row_of, row_tops, self._row_scale = keys.rows.stored(slots, begin, end)
+            self._rows = layout_of(row_of, row_tops, bits, *keys.rows.asked(probing, self._row_scale))
+            bits = max(bits - (self._rows[2] - 1).bit_length(), 0)
+        self._columns = layout_of(column_of, tops, bits, _NOTHING, _NOTHING)
+        cells = self._rows[2] * self._columns[2]
+        self._starts, self.order = self._memory.two(cells + 2, end - begin + FEW)
+        group(column_of, self._columns, row_of, self._rows, self._starts, self.order)
 
     def serves(self, batch: Batch) -> bool:
         """Whether all tuples of a batch can be looked up."""
-        regular = self._key.regular[1]
-        return regular is None or bool(batch.slots[regular].all())
+        return all(key.regular[1] is None or bool(batch.slots[key.regular[1]].all()) for key in self._keys.all)
 
     def candidates(self, batch: Batch) -> Candidates:
         """What each tuple of a batch has to be compared with."""
-        found = Candidates(len(batch))
-        ((low, high),) = self._key.intervals
-        assert low is not None
-        assert high is not None
-        found.count = _look_up(batch.slots[low], batch.slots[high], *self._shape, self._starts, found.first, found.last)
+        keys = self._keys
+        found = Candidates(len(batch), keys.runs)
+        asked = keys.columns.asked(batch, self._scale)
+        of_rows = (_NOTHING, _NOTHING) if keys.rows is None else keys.rows.asked(batch, self._row_scale)
+        found.count = look_up(*asked, self._columns, *of_rows, self._rows, self._starts, found.first, found.last)
         return found
 
     def __del__(self) -> None:
@@ -83,12 +150,13 @@ class Grid:
 
 
 class Candidates:
-    """Tuple i of a batch has those at order[first[i] : last[i]] of a grid."""
+    """Tuple i of a batch has those at order[first[k] : last[k]] of a grid, for `runs` numbers k from runs * i on."""
 
-    def __init__(self, tuples: int) -> None:
+    def __init__(self, tuples: int, runs: int) -> None:
         self._memory = _Memory.taken()
-        self.first, self.last = self._memory.two(tuples, tuples)
-        self.first, self.last = self.first[:tuples], self.last[:tuples]
+        self.runs, size = runs, runs * tuples
+        self.first, self.last = self._memory.two(size, size)
+        self.first, self.last = self.first[:size], self.last[:size]
         self.count = 0
 
     def __del__(self) -> None:
@@ -122,108 +190,18 @@ class _Memory:
         return self._arrays[0], self._arrays[1]
 
 
-@compiled
-def _cell(key, base, shift, cells):  # type: ignore[no-untyped-def]
-    """Cells ascend with keys."""
-    if key <= base:
-        return np.int64(0)
-    return np.int64(min((np.uint64(key) - np.uint64(base)) >> np.uint64(shift), np.uint64(cells - 1)))
-
-
-@compiled
-def _group(keys, tops, bits, starts, order):  # type: ignore[no-untyped-def]
-    """Count tuples into cells: those of cell c go to order[starts[c] : starts[c + 1]]. Returns where the first cell
-    begins, how many bits of a key it takes, how many cells there are, and how far a top lies above its key at most."""
-    count = len(keys)
-    some = np.empty(SAMPLE, np.int64)
-    size = min(count, SAMPLE)
-    for k in range(size):  # sorted by insertion: NumPy's sort takes a second to compile
-        key, place = np.int64(keys[k * count // size]), k
-        while place > 0 and some[place - 1] > key:
-            some[place] = some[place - 1]
-            place -= 1
-        some[place] = key
-    edge = 1 if size == SAMPLE else 0
-    base, last = some[edge], some[size - 1 - edge]
-    slack = np.int64(min((np.uint64(last) - np.uint64(base)) >> np.uint64(4), np.uint64(INT64_MAX)))
-    base = np.int64(INT64_MIN) if base < INT64_MIN + slack else base - slack
-    last = np.int64(INT64_MAX) if last > INT64_MAX - slack else last + slack
-    span = np.uint64(last) - np.uint64(base)
-    shift = np.int64(0)
-    while span >> np.uint64(shift) >> np.uint64(bits) > np.uint64(0):
-        shift += 1
-    cells = np.int64(span >> np.uint64(shift)) + 1
-    starts[: cells + 2] = 0
-    for j in range(count):
-        starts[_cell(np.int64(keys[j]), base, shift, cells) + 2] += 1
-    for c in range(2, cells + 2):
-        starts[c] += starts[c - 1]
-    for j in range(count):
-        cell = _cell(np.int64(keys[j]), base, shift, cells) + 1
-        order[starts[cell]] = j
-        starts[cell] += 1
-    widest = np.uint64(0)
-    for j in range(len(tops)):
-        key, top = np.int64(keys[j]), np.int64(tops[j])
-        if top > key:
-            widest = max(widest, np.uint64(top) - np.uint64(key))
-    return base, shift, cells, np.int64(widest)  # its bits: Python would hand on a number of another type
-
-
-@compiled
-def _look_up(low, high, base, shift, cells, widest, starts, first, last):  # type: ignore[no-untyped-def]
-    """Where in `order` the candidates of each probing tuple begin and end; returns how many all of them have.
-
-    A key must be at most `high`, and its top at least `low`: so the key is at least `low` minus the widest distance
-    between the two. `low` may be above `high`: a stored interval can contain the probing one.
-    """
-    total, bottom, most = np.int64(0), np.uint64(INT64_MIN), np.uint64(widest)
-    for i in range(len(low)):
-        above = np.uint64(np.int64(low[i])) - bottom
-        lowest = np.int64(bottom if above < most else bottom + (above - most))
-        begin = starts[_cell(lowest, base, shift, cells)]
-        end = max(starts[_cell(np.int64(high[i]), base, shift, cells) + 1], begin)
-        first[i], last[i] = begin, end
-        total += end - begin
-    return total
-
-
-@compiled
-def expand(order, first, last, begin, done, limit, pairs):  # type: ignore[no-untyped-def]
-    """Write the candidates of probing tuples, from tuple `begin` on, of which `done` are written already. Returns how
-    many were written, at most `limit`, and where to go on."""
-    filled, i = np.uint64(0), begin
-    most = np.uint64(limit - FEW)
-    while i < len(first) and filled <= most:
-        at = np.uint64(first[i] + done)
-        count = np.uint64(last[i]) - at
-        for k in range(FEW):
-            pairs[0, filled + np.uint64(k)] = i
-            pairs[1, filled + np.uint64(k)] = order[at + np.uint64(k)]
-        if count > np.uint64(FEW):
-            written = min(count, np.uint64(limit) - filled)
-            for k in range(FEW, written):
-                pairs[0, filled + np.uint64(k)] = i
-                pairs[1, filled + np.uint64(k)] = order[at + np.uint64(k)]
-            filled += written
-            if written < count:
-                return np.int64(filled), i, done + np.int64(written)
-        else:
-            filled += count
-        done = np.int64(0)
-        i += 1
-    return np.int64(filled), i, done
+_NOTHING: Array = np.empty(0, np.int64)
 
 
 def grid_source(lowered: Lowered, stored: Side) -> str:
     """Test the candidates of a grid, and write the rows of those that match."""
     text = ConditionText(lowered, stored)
-    return f"""{KERNEL_HEADER}from streamjoin.store.grid import CHUNK, FEW, expand
+    return f"""{KERNEL_HEADER}from streamjoin.store.grid_kernels import CHUNK, FEW, expand
 from streamjoin.store.words import COMPARED, DONE, MOST_TUPLES, NEXT, STOPPED
 
 
 @njit(nogil=True, error_model="numpy")
-def grid({text.parameters("coordinates", "order")}, first, last, low, high, probing_rows, start, first_row, rows,
+def grid({text.parameters("coordinates", "order")}, first, last, runs, low, high, probing_rows, start, first_row, rows,
          pairs, out, state):
     found, room = np.uint64(0), out.shape[1]
     begin, done, compared = state[NEXT], state[STOPPED], state[COMPARED]
@@ -233,7 +211,7 @@ def grid({text.parameters("coordinates", "order")}, first, last, low, high, prob
         limit = min(CHUNK, room - np.int64(found), pairs.shape[1] - FEW)
         if limit < FEW:
             break
-        count, begin, done = expand(order, first, last, begin, done, limit, pairs)
+        count, begin, done = expand(order, first, last, runs, begin, done, limit, pairs)
         compared += count
         for c in range(count):
             i, j = np.int64(np.uint32(pairs[0, c])), np.int64(np.uint32(pairs[1, c]))

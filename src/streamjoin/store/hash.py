@@ -18,7 +18,7 @@ from .subwindow import StoredSide, Subwindow
 
 
 class HashIndex(Subwindow):
-    """Tuples [_start, _start + count) of the window's hash table."""
+    """Tuples [start, stop) of the window's hash table."""
 
     name = "hash"
 
@@ -28,9 +28,21 @@ class HashIndex(Subwindow):
         self._start = self._table.open()
 
     @property
+    def table(self) -> HashTable:
+        return self._table
+
+    @property
+    def start(self) -> int:
+        return self._start
+
+    @property
+    def stop(self) -> int:
+        return self._start + self.count
+
+    @property
     def room(self) -> int:
         """There is none once the table has tuples behind this range."""
-        return super().room if self._start + self.count == self._table.end else 0
+        return super().room if self.stop == self._table.end else 0
 
     @property
     def nbytes(self) -> int:
@@ -45,7 +57,7 @@ class HashIndex(Subwindow):
         self._table.release(self._start)
 
     def as_batch(self) -> Batch:
-        return self._table.batch(self._start, self._start + self.count)
+        return self._table.batch(self._start, self.stop)
 
     def __getstate__(self) -> dict[str, Any]:
         """The tuples travel as a batch: the table belongs to a window."""
@@ -78,11 +90,11 @@ class HashIndex(Subwindow):
             coordinate = subwindow.coordinate
             if coordinate.highest < earliest or coordinate.lowest >= latest:
                 continue
-            if subwindow._start != stop:
+            if subwindow.start != stop:
                 if stop > start:
                     yield from self._table.probe(batch, start, stop, sink)
-                start = subwindow._start
-            stop = subwindow._start + subwindow.count
+                start = subwindow.start
+            stop = subwindow.stop
         if stop > start:
             yield from self._table.probe(batch, start, stop, sink)
 

@@ -20,14 +20,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..compile.background import is_rehearsing
-from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..side import SIDES
 from . import bi_sort, hash, scan
 from .batch import LARGEST_PART, Batch
 from .costs import Costs, comparison_cost, costs
 from .device import Device
-from .grid import grid_key
+from .grid import GridKeys, grid_keys
 from .index import IndexKind
 from .key_choice import KeyChooser
 from .registry import INDEXES
@@ -55,7 +54,7 @@ def paths(lowered: Lowered) -> dict[str, str]:
     """What "auto" chooses from, and what each path is likely to cost, as texts for people."""
     known, comparison = costs(), comparison_cost(lowered)
     found = {SCAN.name: f"about {comparison:.2g} ns for each tuple that a probing tuple can reach"}
-    if any(grid_key(lowered, side) for side in SIDES):
+    if any(grid_keys(lowered, side) for side in SIDES):
         found[SCAN.name] += (
             f"; in large batches about {known.grid_probe:.0f} ns, and {known.grid_stored:.0f} ns for each tuple that "
             "the batch can reach: these are grouped by key"
@@ -109,15 +108,15 @@ def _followed(usual: float, size: int) -> float:
 class IndexChooser:
     """Watches one side's batches, keys and reach, and chooses at each border between subwindows.
 
-    `index` is the name of the index that the user asked for, or "auto". A scan may use grids by the `grid_key`, or be
+    `index` is the name of the index that the user asked for, or "auto". A scan may use grids by the `grid_keys`, or be
     done by the `device`.
     """
 
     def __init__(
-        self, index: str, keys: KeyChooser, grid_key: RangeKey | None = None, device: Device | None = None
+        self, index: str, keys: KeyChooser, grid_keys: GridKeys | None = None, device: Device | None = None
     ) -> None:  # fmt: skip
         self._asked = None if index == "auto" else INDEXES[index]
-        self._keys, self._grid_key, self._device = keys, grid_key, device
+        self._keys, self._grid_keys, self._device = keys, grid_keys, device
         self._comparison = comparison_cost(keys.lowered)
         self._batch = self._inserted = 0.0
         """Tuples that usually probe at once, and that are stored at once."""
@@ -207,7 +206,7 @@ class IndexChooser:
         if PATIENCE * found[SCAN] > min(cost for kind, cost in found.items() if kind is not SCAN):
             # Only where a scan does not win against a search without any candidates, it is worth to look at keys.
             self._keys.choose(window)
-            if self._grid_key is not None and not self.grids_are_vain:
+            if self._grid_keys is not None and not self.grids_are_vain:
                 grid[GRID] = self._with_grid(reached, batch)
                 found[SCAN] = min(to_scan, grid[GRID])
             found[SEARCH] += self._keys.cost - known.range_
@@ -236,11 +235,12 @@ class IndexChooser:
 
     def _with_grid(self, reached: Reached, batch: float) -> float:
         """The same where the tuples that a batch reaches are put into a grid."""
-        assert self._grid_key is not None
-        known = costs()
-        candidates = self._keys.grid_candidates(self._grid_key, reached.together)
-        once = (known.scan_step + known.grid_step) / batch + known.to_group(reached.together) / min(batch, LARGEST_PART)
-        return once + known.grid_probe + candidates * (known.to_test(reached.together) + self._comparison)
+        assert self._grid_keys is not None
+        known, runs = costs(), self._grid_keys.runs
+        candidates = self._keys.grid_candidates(self._grid_keys, reached.together)
+        to_group = known.to_group(reached.together, runs) / min(batch, LARGEST_PART)
+        once = (known.scan_step + known.grid_step) / batch + to_group + runs * known.grid_probe
+        return once + candidates * (known.to_test(reached.together) + self._comparison)
 
     def _why_only(self) -> str:
         if self._asked is None:

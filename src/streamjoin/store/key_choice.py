@@ -21,7 +21,7 @@ from ..predicate.render import render
 from ..side import Side, other
 from .batch import Batch, concatenated
 from .costs import costs
-from .grid import Grid, are_regular
+from .grid import Grid, GridKeys, are_regular
 from .key_arithmetic import Reduction, lowered_by
 from .keyspace import HASH_BITS, KEY_BITS, REST_BITS, KeySpace
 from .ranges import Ranges
@@ -299,15 +299,15 @@ class KeyChooser:
         _, candidates = self._cost(KeySpace(hashed=self._equalities, why="equality"), window)
         return 0.0 if candidates is None else candidates
 
-    def grid_candidates(self, key: RangeKey, tuples: int) -> float:
+    def grid_candidates(self, keys: GridKeys, tuples: int) -> float:
         """How many candidates a probing tuple is likely to find in a grid of so many tuples: as a grid of the sample
-        with as many cells says. Infinitely many, if the key does not hold for all tuples."""
+        with as many cells says. Infinitely many, if the keys do not hold for all tuples."""
         self._sample()
         probing, count = self._probing_sample, len(next(iter(self._stored_sample.values()), ()))
         if probing is None or not len(probing) or not count:
             return 1.0
-        grid = Grid(key, self._stored_sample, 0, count, cells_for=tuples)
-        if not are_regular(key, self._stored_sample, 0, count) or not grid.serves(probing):
+        grid = Grid(keys, self._stored_sample, 0, count, probing, cells_for=tuples)
+        if not are_regular(keys, self._stored_sample, 0, count) or not grid.serves(probing):
             return np.inf
         return grid.candidates(probing).count / len(probing) / count * tuples
 

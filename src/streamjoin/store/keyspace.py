@@ -16,7 +16,7 @@ only adds candidates. `predicate.keys` says which tuples are irregular.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,7 @@ from ..tasks import RunAll
 from .batch import Batch
 from .hashing import hash_keys
 from .key_arithmetic import NO_BITS, Reduction, extent, floats, integer_distance, lowered_by
-from .ranges import Ranges, expanded, in_order, merged, packed_lows, simple
-from .sorting import sort_words
+from .ranges import Ranges, expanded, in_order, merged, simple
 from .words import PLACE_BITS
 
 KEY_BITS = 64 - PLACE_BITS
@@ -170,9 +169,7 @@ class KeySpace:
             low, high = self._bounds(self.suffix, 0, slots)  # type: ignore[arg-type]
             reduction = self.reduction
             shape = (reduction.base, reduction.shift, (1 << reduction.bits) - 1, 64 - reduction.bits)
-            packed = sort_words(packed_lows(low, high, self.exact, min(reduction.last, INT64_MAX), *shape), PLACE_BITS)
-            starts, ends, owner = simple(packed, high, *shape)
-            return Ranges(starts, ends, owner)
+            return Ranges(*simple(low, high, self.exact, min(reduction.last, INT64_MAX), *shape))
         count = len(batch)
         regular: Mask | None = None
         for key in self.keys:
@@ -202,7 +199,7 @@ class KeySpace:
             return Ranges(low, high, owner)
         return Ranges(low, high, owner, batch.take(np.flatnonzero(regular)), batch.take(np.flatnonzero(~regular)))
 
-    @property
+    @cached_property
     def is_simple(self) -> bool:
         """Whether every probing tuple has at most one range, from two bounds that are always there."""
         key = self.suffix

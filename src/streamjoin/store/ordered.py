@@ -147,10 +147,14 @@ class OrderedIndex(Subwindow):
         most = int(SCANNED_TAIL / self.stored.dearness)
         return TAIL if probing * TAIL <= most else max(most // probing, SHORTEST_TAIL)
 
+    @property
+    def is_to_be_indexed(self) -> bool:
+        """Whether more waits to be indexed than can stay in the tail."""
+        return self.count - self._indexed > (0 if self._sealed else self._longest_tail)
+
     def prepare(self) -> None:
         """Index what was inserted, unless it is so little that it can stay in the tail."""
-        waiting = self.count - self._indexed
-        if waiting <= (0 if self._sealed else self._longest_tail):
+        if not self.is_to_be_indexed:
             return
         space, index = self._opened()
         start, self._indexed = self._indexed, self.count
@@ -211,12 +215,26 @@ class OrderedIndex(Subwindow):
         if space is not None:
             probing.once(space, lambda: space.ranges(probing.batch, workers, run_all))
 
-    def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
-        if self._in_runs and self._indexed == self.count and self._belated is None and not self._irregular:
-            return _NOTHING
-        return self._probe_beside_runs(probing, sink)
+    @property
+    def has_belated(self) -> bool:
+        return self._belated is not None
 
-    def _probe_beside_runs(self, probing: Probing, sink: PairSink) -> Iterator[int]:
+    @property
+    def is_only_runs(self) -> bool:
+        """Whether there is nothing to find but in runs."""
+        return self._in_runs and self._indexed == self.count and self._belated is None and not self._irregular
+
+    @property
+    def is_runs_and_tail(self) -> bool:
+        """Whether there is nothing to find but in runs and in the tail, whatever the probing tuples are."""
+        if self._belated is not None or self._irregular:
+            return False
+        return self._space is None or (self._in_runs and all(key.regular[1] is None for key in self._space.keys))
+
+    def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
+        return _NOTHING if self.is_only_runs else self.probe_beside_runs(probing, sink)
+
+    def probe_beside_runs(self, probing: Probing, sink: PairSink) -> Iterator[int]:
         if self._belated is not None:
             yield from self._belated.probe(probing, sink)
         if not self.count or not self._is_reached(probing):
@@ -236,13 +254,20 @@ class OrderedIndex(Subwindow):
             if ranges.irregular is not None:
                 yield from self.scan(probing, probing.mine(ranges.irregular), sink, 0, self.count)
 
+    def probe_tail(self, batch: Batch, sink: PairSink) -> Iterator[int]:
+        """Compare few regular tuples with those that are not indexed yet."""
+        if self._indexed < self.count:
+            reach = self.reach.slice(self.coordinate, self._indexed, self.count, batch.low, batch.high)
+            if reach[2] < reach[3]:
+                yield from self.scan_reached(batch, sink, reach)
+
     @property
     def group(self) -> Hashable | None:
         """The runs of all subwindows of one key space are probed in one call."""
         return self._space if self._in_runs else None
 
     def probe_group(self, group: Sequence[Self], probing: Probing, sink: PairSink) -> Iterator[int]:
-        """Probe the runs of the group, and test what was found unless the key decides alone."""
+        """Probe the runs of the group."""
         space = self._space
         assert space is not None
         ranges = self._ranges(probing)
@@ -253,13 +278,20 @@ class OrderedIndex(Subwindow):
                 yield from subwindow.scan(probing, probing.mine(ranges.irregular), sink, 0, subwindow.count)
         if not reached or mine.start == mine.stop:
             return
-        batch = probing.batch
+        yield from self.probe_runs(np.concatenate([subwindow.run_table() for subwindow in reached]), probing, sink)
+
+    def probe_runs(self, runs: Integers, probing: Probing, sink: PairSink) -> Iterator[int]:
+        """Probe runs of this key space, and test what was found unless the key decides alone."""
+        space, batch, ranges = self._space, probing.batch, self._ranges(probing)
+        assert space is not None
         if space.decides:
             kernel, slots = probe_runs, []
         else:
             kernel, slots = self.stored.kernel(check_runs_source, "check_runs"), self.stored.tested_of_probes(batch)
-        low, high, owner = ranges.low[mine], ranges.high[mine], ranges.owner[mine]
-        runs, state = np.concatenate([subwindow._runs() for subwindow in reached]), new_state()
+        low, high, owner, state = ranges.low, ranges.high, ranges.owner, new_state()
+        if not probing.is_whole:
+            mine = probing.share(len(low))
+            low, high, owner = low[mine], high[mine], owner[mine]
         window = batch.low, batch.high, *probing.bounds[1:3]
         while state[RUN] < len(runs):
             compared = int(state[COMPARED])
@@ -275,8 +307,8 @@ class OrderedIndex(Subwindow):
         earliest, _, _, latest = probing.bounds
         return self.coordinate.highest >= earliest and self.coordinate.lowest < latest
 
-    def _runs(self) -> Integers:
-        """The run table of this subwindow."""
+    def run_table(self) -> Integers:
+        """A line for each run of this subwindow, the same array until they change."""
         if self._run_table is None:
             numbers = (self.row.first, self.row.address, self.coordinate.first, self.coordinate.address)
             tuples = (self.coordinate.lowest, self.coordinate.highest, self.stored.record.itemsize)

@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays import Array, Places, Words
 from ..compile.cache import compiled
 from .batch import Batch
-from .sorting import sort_words
+from .sorting import radix_sort, sort_words
 from .words import PLACE_BITS
 
 MOST_CELLS = 8
@@ -127,7 +127,7 @@ def merged(low, high, owner, more_low, more_high, more_owner, start):  # type: i
 
 
 @compiled
-def packed_lows(low, high, exact, last, base, shift, top, word_shift):  # type: ignore[no-untyped-def]
+def _packed_lows(low, high, exact, last, base, shift, top, word_shift):  # type: ignore[no-untyped-def]
     """The lower ends of ranges as words that carry the number of their tuple; empty ranges are left out."""
     out = np.empty(len(low), np.uint64)
     n = np.int64(0)
@@ -141,7 +141,7 @@ def packed_lows(low, high, exact, last, base, shift, top, word_shift):  # type: 
 
 
 @compiled
-def simple(packed, high, base, shift, top, word_shift):  # type: ignore[no-untyped-def]
+def _unpacked_lows(packed, high, base, shift, top, word_shift):  # type: ignore[no-untyped-def]
     """Lower ends, upper ends and owners of the ranges whose packed lower ends are given in ascending order."""
     mask = np.uint64((1 << PLACE_BITS) - 1)
     start, by, most, to = np.uint64(np.int64(base)), np.uint64(shift), np.uint64(top), np.uint64(word_shift)
@@ -155,6 +155,15 @@ def simple(packed, high, base, shift, top, word_shift):  # type: ignore[no-untyp
         new_high[i] = (distance << to) | ones
         owner[i] = at
     return packed, new_high, owner
+
+
+@compiled
+def simple(low, high, exact, last, base, shift, top, word_shift):  # type: ignore[no-untyped-def]
+    """The ranges of tuples that ask for one each: lower ends, upper ends and owners."""
+    packed = _packed_lows(low, high, exact, last, base, shift, top, word_shift)
+    scratch = np.empty(len(packed), np.uint64)
+    ascending = scratch if radix_sort(packed, scratch, PLACE_BITS) else packed
+    return _unpacked_lows(ascending, high, base, shift, top, word_shift)
 
 
 @compiled

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..tasks import RunAll
-from .batch import PairSink, Probing
+from .batch import Batch, PairSink, Probing
 from .index import Index, IndexKind, Opening
 from .scan_kernel import BLOCK
 from .subwindow import Subwindow
@@ -20,6 +20,16 @@ class ScanIndex(Subwindow):
 
     name = "scan"
     divisible = True
+
+    @property
+    def newest(self) -> ScanIndex:
+        """Few tuples may meet it as it is (`store.few`)."""
+        return self
+
+    def probe_few(self, batch: Batch, sink: PairSink) -> Iterator[int]:
+        """The same as `probe` with a batch of at most `FEW_PROBES`."""
+        reach = self.reach.slice(self.coordinate, 0, self.count, batch.low, batch.high)
+        return self.scan_reached(batch, sink, reach) if reach[2] < reach[3] else iter(())
 
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
         """Compare with all tuples, or with the blocks of one part."""

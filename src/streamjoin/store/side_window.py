@@ -18,7 +18,8 @@ from . import batch as batches
 from .batch import Batch, PairSink, Probing
 from .chain import LARGEST, Chain
 from .device import Device
-from .grid import grid_key
+from .few import Few, FewHashed, FewSearched, few_of
+from .grid import grid_keys
 from .hash_table import HashTable
 from .index import Index, Opening
 from .index_choice import GRID, HASH, SCAN, SEARCH, IndexChoice, IndexChooser, Reached
@@ -54,7 +55,7 @@ class SideWindow:
     def __init__(
         self, lowered: Lowered, side: Side, index: str, run_all: RunAll, device: Device | None = None
     ) -> None:  # fmt: skip
-        by_grid = grid_key(lowered, side) if index == "auto" else None
+        by_grid = grid_keys(lowered, side) if index == "auto" else None
         self._stored = StoredSide(lowered, side, by_grid)
         self._keys = KeyChooser(lowered, side)
         self._chooser = IndexChooser(index, self._keys, by_grid, device)
@@ -76,6 +77,8 @@ class SideWindow:
         """Comparisons of searches, and the tuples that probed, since the last look."""
         self._unlooked = 0
         """Probing tuples since the last look at whether a review is due."""
+        self._few: FewSearched | FewHashed | None = None
+        """How few tuples meet this window while nothing has been indexed or dropped since."""
         self._chain = Chain(self._open, self._scanned)
 
     def insert(self, batch: Batch, floor: int | None = None) -> None:
@@ -85,15 +88,22 @@ class SideWindow:
             self._chooser.note_stored(batch)
         self._chain.insert(batch, floor)
 
-    def only_scanned(self, room: int) -> ScanIndex | None:
-        """The only subwindow, if it is scanned whatever comes next, and has room for so many tuples."""
+    def few(self, room: int) -> Few | None:
+        """A way for few tuples to meet this window, if its newest subwindow has room for so many; None: they must take
+        the usual way."""
         subwindows = self._chain.subwindows
-        if len(subwindows) != 1 or (self._is_open and self._chooser.searches):
+        if not subwindows or subwindows[-1].room < room:
             return None
-        if self._device is not None and self._device.takes_small(FEW_PROBES, subwindows[0].tuples, self._on_cpu):
+        newest, searches = subwindows[-1], not self._is_open or self._chooser.searches
+        if isinstance(newest, ScanIndex):
+            if self._device is not None and self._device.takes_small(FEW_PROBES, newest.tuples, self._on_cpu):
+                return None
+            return newest if len(subwindows) == 1 and (self._scanned or not searches) else None
+        if not searches:
             return None
-        newest = subwindows[0]
-        return newest if isinstance(newest, ScanIndex) and newest.room >= room else None
+        if self._few is None or not self._few.serves(subwindows):
+            self._few = few_of(subwindows)
+        return self._few
 
     def passed_over(self, probes: int) -> None:
         """So many tuples have probed that were not expected: they count for the next review of the choice."""
@@ -308,6 +318,7 @@ class SideWindow:
     def clear(self) -> None:
         """Let all tuples go."""
         self._chain.subwindows = []
+        self._few = None
         self._spare.clear()
         self._stored.forget_shared()
         if self._device is not None:

@@ -12,13 +12,12 @@ from ..arrays import Array, Integers, Rows
 from ..compile.background import is_rehearsing
 from ..compile.cache import Kernel, LazyKernel
 from ..compile.generic import is_ascending
-from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..side import Side, other
 from ..tasks import RunAll
 from .batch import Batch, PairSink, Probing
 from .costs import comparison_cost, costs
-from .grid import Candidates, Grid, are_regular, grid_source
+from .grid import Candidates, Grid, GridKeys, are_regular, grid_source
 from .integer_column import IntegerColumn
 from .key_choice import KeyChooser
 from .keyspace import KeySpace
@@ -57,7 +56,7 @@ class StoredSide:
 
     lowered: Lowered
     side: Side
-    grid_key: RangeKey | None = None
+    grid_keys: GridKeys | None = None
     """What a scan may group tuples by; None: it compares with all of them."""
     dtypes: dict[int, str] = field(init=False)
     record: np.dtype[Any] = field(init=False)
@@ -135,9 +134,9 @@ class Subwindow:
         if not keeps_slots:
             scanned = False
         elif scanned:
-            self.slots = {number: np.zeros(capacity + PADDING, dtype) for number, dtype in stored.dtypes.items()}
+            self.slots = {number: np.empty(capacity + PADDING, dtype) for number, dtype in stored.dtypes.items()}
         else:
-            self._records = np.zeros(capacity + PADDING, stored.record)
+            self._records = np.empty(capacity + PADDING, stored.record)
             self.slots = self._views(self._records)
         self.coordinate = IntegerColumn(capacity, explicit=scanned)
         self.reach = Reach(capacity)
@@ -269,14 +268,9 @@ class Subwindow:
             self.stored.vain_grids += 1
         if is_turned and is_ascending(batch.low) and is_ascending(batch.high):
             return self._scan_turned(batch, sink, reach)
-        return self._scan(batch, sink, reach)
+        return self.scan_reached(batch, sink, reach)
 
-    def scan_few(self, batch: Batch, sink: PairSink) -> Iterator[int]:
-        """The same as `scan` of all tuples with a batch of at most `FEW_PROBES`."""
-        reach = self.reach.slice(self.coordinate, 0, self.count, batch.low, batch.high)
-        return self._scan(batch, sink, reach) if reach[2] < reach[3] else iter(())
-
-    def _scan(self, batch: Batch, sink: PairSink, reach: Reached) -> Iterator[int]:
+    def scan_reached(self, batch: Batch, sink: PairSink, reach: Reached) -> Iterator[int]:
         """Compare each probing tuple with the tuples that it reaches."""
         first, last, begin, end, reached = reach
         slots = self._tested(begin, end + PADDING)
@@ -324,7 +318,7 @@ class Subwindow:
     def _grid(self, probing: Probing, start: int, stop: int) -> Grid | None:
         """The tuples at places [start, stop) that the batch reaches as a grid, if that may take less time than to
         compare each probing tuple with all that it reaches."""
-        if self.stored.grid_key is None or self.stored.vain_grids > VAIN_GRIDS:
+        if self.stored.grid_keys is None or self.stored.vain_grids > VAIN_GRIDS:
             return None
         if self._to_scan(len(probing.batch), len(probing.batch) * (stop - start), False) < costs().grid_step:
             return None
@@ -334,19 +328,23 @@ class Subwindow:
     def _made_grid(self, probing: Probing, start: int, stop: int) -> Grid | None:
         known, probes = costs(), len(probing.batch)
         _, _, begin, end, reached = self._reached(probing, probing.batch, start, stop)
+        keys = self.stored.grid_keys
+        assert keys is not None
         to_scan = self._to_scan(probes, reached, FEW_STORED * (end - begin) < probes)
-        to_begin = known.grid_step + known.to_group(end - begin) + probes * known.grid_probe
-        key = self.stored.grid_key
-        assert key is not None
-        if begin >= end or (to_scan < to_begin and not is_rehearsing()) or not are_regular(key, self.slots, begin, end):
+        to_begin = known.grid_step + known.to_group(end - begin, keys.runs) + probes * keys.runs * known.grid_probe
+        if (
+            begin >= end
+            or (to_scan < to_begin and not is_rehearsing())
+            or not are_regular(keys, self.slots, begin, end)
+        ):
             return None
-        return Grid(key, self.slots, begin, end)
+        return Grid(keys, self.slots, begin, end, probing.batch)
 
     def _probe_grid(self, grid: Grid, candidates: Candidates, batch: Batch, sink: PairSink) -> Iterator[int]:
         """Compare probing tuples with their candidates, whose memory is used again once nobody holds them."""
         arguments = (
             *self._tested(grid.begin, grid.end), self.coordinate.slice(grid.begin, grid.end),
-            *self.stored.tested_of_probes(batch), grid.order, candidates.first, candidates.last,
+            *self.stored.tested_of_probes(batch), grid.order, candidates.first, candidates.last, candidates.runs,
             batch.low, batch.high, batch.row, grid.begin, *self.row.parts,
         )  # fmt: skip
         yield from _run(self.stored.kernel(grid_source, "grid"), arguments, sink)

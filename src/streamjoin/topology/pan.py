@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from ..compile.background import is_rehearsing
 from ..side import SIDES, Side, other
 from ..store import Batch
 from ..store.batch import lasting
@@ -28,7 +27,6 @@ from ..tasks import one_after_another
 from .pace import Pace
 from .protocol import NO_FLOORS, Chores, Floors, Pairs, Setting
 from .shared_windows import ProbeTask, SharedWindows
-from .small_steps import SmallSteps
 
 ALONE = 1024
 """A batch of fewer tuples is not worth a second thread."""
@@ -52,7 +50,6 @@ class PanJoin(SharedWindows):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self._commands: Counter[str] = Counter()
-        self._small = SmallSteps(self._windows, self._decide)
         self._seconds_per_tuple: dict[tuple[Sides, Side], float] = {}
         """What the probing of a side took in the last step of each kind. One side may find far more than the other."""
         self._pace: dict[Sides, Pace] = {}
@@ -63,14 +60,9 @@ class PanJoin(SharedWindows):
         batches = {side: batch for side, batch in batches.items() if len(batch)}
         probes = sum(map(len, batches.values()))
         self._commands["insert"] += len(batches)
-        is_small = probes < ALONE and not is_rehearsing()
-        if is_small and (places := self._small.places(batches, floors)) is not None:
+        if probes < ALONE and (small := self._small_step(batches, chores, floors)) is not None:
             self._commands["probe"] += len(batches)
-            for chore in chores:
-                chore()
-            yield from self._small.step(places, batches)
-            self.comparisons += self._small.comparisons
-            self._small.comparisons = 0
+            yield from small
             return
         if probes < ALONE or self._crew.workers == 1:
             yield from self._step_alone(batches, chores, floors)

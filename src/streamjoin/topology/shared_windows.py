@@ -6,11 +6,14 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from ..compile.background import is_rehearsing
 from ..parallel.crew import Crew
 from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, SideWindow
 from ..store.batch import lasting
+from ..store.few import Few
 from .protocol import NO_FLOORS, Chores, Floors, Pairs, Setting, Unmet
+from .small_steps import SmallSteps
 
 
 class ProbeTask:
@@ -48,12 +51,26 @@ class SharedWindows:
     def __init__(self, setting: Setting) -> None:
         self._windows: Mapping[Side, SideWindow] = {side: setting.make_window(side, "") for side in SIDES}
         self._decide, self._crew = setting.decide, setting.crew
+        self._small = SmallSteps(self._windows, self._decide)
         self.comparisons = 0
 
     def step(
         self, batches: Mapping[Side, Batch], chores: Chores = (), floors: Floors = NO_FLOORS
     ) -> Iterator[Pairs]:  # fmt: skip
         raise NotImplementedError
+
+    def _small_step(self, batches: Mapping[Side, Batch], chores: Chores, floors: Floors) -> Iterator[Pairs] | None:
+        """A small step; None: this must be an ordinary one."""
+        some = {side: batch for side, batch in batches.items() if len(batch)}
+        places = None if is_rehearsing() else self._small.places(some, floors)
+        return None if places is None else self._taken(places, some, chores)
+
+    def _taken(self, places: Mapping[Side, Few], batches: Mapping[Side, Batch], chores: Chores) -> Iterator[Pairs]:
+        for chore in chores:
+            chore()
+        yield from self._small.step(places, batches)
+        self.comparisons += self._small.comparisons
+        self._small.comparisons = 0
 
     def _take_in(self, batches: Mapping[Side, Batch], chores: Chores, floors: Floors) -> None:
         """Insert all batches before any of them probes: each tuple's [low, high) already says whom it may meet."""

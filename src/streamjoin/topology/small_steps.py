@@ -1,11 +1,11 @@
-"""Small steps: a few tuples against windows that are scanned.
+"""Small steps: a few tuples against windows whose path is known.
 
 Such a step computes little. Most of its time would go into questions: what is known of keys, which path is the best,
 how to share the work. So the answers of an ordinary step serve some small ones that follow.
 
-Law: a small step stores and finds what an ordinary one would. It is possible while each window that it touches is one
-subwindow, is scanned, and has room. What small steps pass over is made up for by the next ordinary one: it looks at the
-keys and sizes of its own batches, and counts the tuples that have probed meanwhile.
+Law: a small step stores and finds what an ordinary one would. It is possible while each window that it touches has a
+way for few tuples (`SideWindow.few`). What small steps pass over is made up for by the next ordinary one: it looks at
+the keys and sizes of its own batches, and counts the tuples that have probed meanwhile.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, SideWindow
 from ..store.batch import Decide
 from ..store.chain import is_over
-from ..store.scan import ScanIndex
+from ..store.few import Few
 from ..store.subwindow import FEW_PROBES
 from .protocol import Floors, Pairs
 
@@ -36,7 +36,7 @@ class SmallSteps:
         self.comparisons = 0
         """Since somebody took them into account."""
 
-    def places(self, batches: Mapping[Side, Batch], floors: Floors) -> dict[Side, ScanIndex] | None:
+    def places(self, batches: Mapping[Side, Batch], floors: Floors) -> dict[Side, Few] | None:
         """Where the tuples of a small step lie, and will lie; None: the step must be an ordinary one."""
         found = self._found(batches, floors) if self._in_a_row < IN_A_ROW else None
         if found is None:
@@ -48,24 +48,24 @@ class SmallSteps:
             self._in_a_row += 1
         return found
 
-    def _found(self, batches: Mapping[Side, Batch], floors: Floors) -> dict[Side, ScanIndex] | None:
+    def _found(self, batches: Mapping[Side, Batch], floors: Floors) -> dict[Side, Few] | None:
         found = {}
         for side, window in self._windows.items():
             batch = batches.get(side)
             count = 0 if batch is None else len(batch.row)
-            place = window.only_scanned(count) if count <= FEW_PROBES else None
-            if place is None or (batch is not None and is_over(place, batch, floors.get(side))):
+            place = window.few(count) if count <= FEW_PROBES else None
+            if place is None or (batch is not None and is_over(place.newest, batch, floors.get(side))):
                 return None
             found[side] = place
         return found
 
-    def step(self, places: Mapping[Side, ScanIndex], batches: Mapping[Side, Batch]) -> Iterator[Pairs]:
+    def step(self, places: Mapping[Side, Few], batches: Mapping[Side, Batch]) -> Iterator[Pairs]:
         for side, batch in batches.items():
-            places[side].insert(batch)
+            places[side].newest.insert(batch)
             self._probes[side] += len(batch.row)
         for side, batch in batches.items():
             sink = self._sinks[side]
-            for compared in places[other(side)].scan_few(batch, sink):
+            for compared in places[other(side)].probe_few(batch, sink):
                 self.comparisons += compared
                 if sink.is_full:
                     yield sink.take()

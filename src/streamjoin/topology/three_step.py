@@ -25,6 +25,10 @@ class ThreeStep(SharedWindows):
     def step(
         self, batches: Mapping[Side, Batch], chores: Chores = (), floors: Floors = NO_FLOORS
     ) -> Iterator[Pairs]:  # fmt: skip
+        small = self._small_step(batches, chores, floors)
+        if small is not None:
+            yield from small
+            return
         self._take_in(batches, chores, floors)
         for side, batch in batches.items():
             yield from self.probe(side, batch)

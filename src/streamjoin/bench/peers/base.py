@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from ...errors import ArgumentError
 from ...side import SIDES, Side
@@ -14,6 +15,7 @@ from ..columns import Columns, Rows
 
 KINDS = ("equality", "band", "celljoin")
 NAMES: dict[Side, tuple[str, str]] = {"left": ("x", "y"), "right": ("a", "b")}
+RESULT_NAMES = [*NAMES["left"], *NAMES["right"]]
 LARGE = 300_000
 """Some peers store and join larger windows in another way; the limit lies between the two measured sizes."""
 
@@ -53,6 +55,10 @@ class Peer(ABC):
         left, right = map(self._rows, self._results)
         return left, right
 
+    def table(self) -> pa.Table:
+        """The rows that the last step found, as one Arrow table. Its chunks are the results as they lie in memory."""
+        return pa.concat_tables(map(self._as_table, self._results))
+
     def _checked(self, columns: Columns) -> Columns:
         if (given := (columns[0].dtype, columns[1].dtype)) != self._dtypes:
             raise ArgumentError(f"columns: {given[0]}, {given[1]} given, {self._dtypes[0]}, {self._dtypes[1]} needed")
@@ -75,6 +81,9 @@ class Peer(ABC):
 
     @abstractmethod
     def _rows(self, result: Any) -> Rows: ...
+
+    @abstractmethod
+    def _as_table(self, result: Any) -> pa.Table: ...
 
 
 def package(name: str) -> Any:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ...side import SIDES, Side, other
 from ..columns import Columns, Rows
-from .base import LARGE, NAMES, Peer, package
+from .base import LARGE, NAMES, RESULT_NAMES, Peer, package
 from .bins import Bins
 
 CHUNK = 32_768
@@ -80,8 +80,11 @@ class DuckDB(Peer):
         return int(result.num_rows)
 
     def _rows(self, result: Any) -> Rows:
-        x, y, a, b = (result[name].to_numpy() for name in ("x", "y", "a", "b"))
+        x, y, a, b = (result[name].to_numpy() for name in RESULT_NAMES)
         return x, y, a, b
+
+    def _as_table(self, result: Any) -> pa.Table:
+        return result.select(RESULT_NAMES)
 
 
 class DuckDBBinned(DuckDB):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from ...arrays import Array
 from ...side import SIDES, Side, other
 from ..columns import Columns, Pairs, Rows
-from .base import Peer
+from .base import RESULT_NAMES, Peer
 
 SHIFT = np.uint64(32)
 STRIP_BITS = 20
@@ -129,3 +130,6 @@ class NumPy(Peer):
 
     def _rows(self, result: Rows) -> Rows:
         return result
+
+    def _as_table(self, result: Rows) -> pa.Table:
+        return pa.Table.from_arrays(list(map(pa.array, result)), RESULT_NAMES)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from ...side import SIDES, Side, other
 from ..columns import Columns, Rows
-from .base import LARGE, NAMES, Peer, package
+from .base import LARGE, NAMES, RESULT_NAMES, Peer, package
 from .bins import Bins
 
 
@@ -66,8 +67,11 @@ class Polars(Peer):
         return int(result.height)
 
     def _rows(self, result: Any) -> Rows:
-        x, y, a, b = (result[name].to_numpy() for name in ("x", "y", "a", "b"))
+        x, y, a, b = (result[name].to_numpy() for name in RESULT_NAMES)
         return x, y, a, b
+
+    def _as_table(self, result: Any) -> pa.Table:
+        return result.select(RESULT_NAMES).to_arrow()
 
 
 class PolarsBinned(Polars):

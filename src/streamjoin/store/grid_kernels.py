@@ -1,0 +1,193 @@
+"""Compiled code of grids: keys as whole numbers, cells, and the candidates in them (see `store.grid`)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import INT64_MAX, INT64_MIN
+from ..compile.cache import compiled
+
+SAMPLE = 64
+"""Tuples whose keys say where most keys lie. Keys beyond that share the first and the last cell."""
+FIXED_BITS, LARGEST_FIXED = 40, 2.0**62
+"""Floats become whole numbers: the largest of a sample has so many bits. Much larger ones share one number."""
+CHUNK, FEW = 1024, 4
+"""Candidates that are tested at a time, so that they stay in the cache; so few of a run are written without asking how
+many there are."""
+
+
+@compiled
+def _cell(key, base, shift, cells):  # type: ignore[no-untyped-def]
+    """Cells ascend with keys."""
+    if key <= base:
+        return np.int64(0)
+    return np.int64(min((np.uint64(key) - np.uint64(base)) >> np.uint64(shift), np.uint64(cells - 1)))
+
+
+@compiled
+def scale_of(bits, real, most):  # type: ignore[no-untyped-def]
+    """The power of two that makes the largest of a sample of floats a number of `FIXED_BITS` bits."""
+    step = max(len(bits) // SAMPLE, 1)
+    some = bits[::step].copy()
+    largest = 0.0
+    for value in _floats(some, real, most):
+        size = abs(np.float64(value))
+        if size < np.inf:
+            largest = max(largest, size)
+    exponent = np.floor(np.log2(largest)) if largest > 0.0 else 0.0
+    return 2.0 ** min(max(FIXED_BITS - exponent, -1000.0), 1000.0)
+
+
+@compiled
+def _floats(bits, real, most):  # type: ignore[no-untyped-def]
+    """The floats whose ordered bits these are."""
+    raw = np.empty(len(bits), bits.dtype)
+    for i in range(len(bits)):
+        raw[i] = bits[i] ^ most if bits[i] < 0 else bits[i]
+    return raw.view(real.dtype)
+
+
+@compiled
+def fixed(bits, real, most, scale):  # type: ignore[no-untyped-def]
+    """Floats as whole numbers in the same order, given their ordered bits. NaN is the largest number of that order."""
+    out = np.empty(len(bits), np.int64)
+    values = _floats(bits, real, most)
+    for i in range(len(bits)):
+        scaled = np.floor(np.float64(values[i]) * scale)
+        if scaled < LARGEST_FIXED:
+            out[i] = np.int64(max(scaled, -LARGEST_FIXED))
+        else:
+            out[i] = np.int64(INT64_MAX)
+    return out
+
+
+@compiled
+def layout_of(keys, tops, bits, low, high):  # type: ignore[no-untyped-def]
+    """About 2**bits cells for some keys, each of them so wide that any interval [low - widest, high] touches two at
+    most; `low` and `high` may be empty."""
+    count = len(keys)
+    some = np.empty(SAMPLE, np.int64)
+    size = min(count, SAMPLE)
+    for k in range(size):  # sorted by insertion: NumPy's sort takes a second to compile
+        key, place = np.int64(keys[k * count // size]), k
+        while place > 0 and some[place - 1] > key:
+            some[place] = some[place - 1]
+            place -= 1
+        some[place] = key
+    edge = 1 if size == SAMPLE else 0
+    base, last = some[edge], some[size - 1 - edge]
+    slack = np.int64(min((np.uint64(last) - np.uint64(base)) >> np.uint64(4), np.uint64(INT64_MAX)))
+    base = np.int64(INT64_MIN) if base < INT64_MIN + slack else base - slack
+    last = np.int64(INT64_MAX) if last > INT64_MAX - slack else last + slack
+    widest, longest = np.uint64(0), np.uint64(0)
+    for j in range(len(tops)):
+        key, top = np.int64(keys[j]), np.int64(tops[j])
+        if top > key:
+            widest = max(widest, np.uint64(top) - np.uint64(key))
+    for i in range(len(low)):
+        lower, upper = np.int64(low[i]), np.int64(high[i])
+        if upper > lower:
+            longest = max(longest, np.uint64(upper) - np.uint64(lower))
+    whole = longest + widest
+    if whole < longest:
+        whole = ~np.uint64(0)
+    span = np.uint64(last) - np.uint64(base)
+    shift = np.int64(0)
+    while shift < 63 and span >> np.uint64(shift) >> np.uint64(bits) > np.uint64(0):
+        shift += 1
+    while len(low) and shift < 63 and whole >> np.uint64(shift) > np.uint64(0):
+        shift += 1
+    cells = np.int64(span >> np.uint64(shift)) + 1
+    return base, shift, cells, np.int64(widest)  # its bits: Python would hand on a number of another type
+
+
+@compiled
+def group(keys, columns, row_keys, rows, starts, order):  # type: ignore[no-untyped-def]
+    """Count tuples into cells: those of cell c go to order[starts[c] : starts[c + 1]]."""
+    cells = rows[2] * columns[2]
+    starts[: cells + 2] = 0
+    for j in range(len(keys)):
+        starts[_cell_of(j, keys, columns, row_keys, rows) + 2] += 1
+    for c in range(2, cells + 2):
+        starts[c] += starts[c - 1]
+    for j in range(len(keys)):
+        cell = _cell_of(j, keys, columns, row_keys, rows) + 1
+        order[starts[cell]] = j
+        starts[cell] += 1
+
+
+@compiled
+def _cell_of(j, keys, columns, row_keys, rows):  # type: ignore[no-untyped-def]
+    """Cells are numbered row by row."""
+    cell = _cell(np.int64(keys[j]), columns[0], columns[1], columns[2])
+    if len(row_keys):
+        cell += columns[2] * _cell(np.int64(row_keys[j]), rows[0], rows[1], rows[2])
+    return cell
+
+
+@compiled
+def _touched(low, high, layout):  # type: ignore[no-untyped-def]
+    """The first and the last cell of an interval.
+
+    A key must be at most `high`, and its top at least `low`: so the key is at least `low` minus the widest distance
+    between the two. `low` may be above `high`: a stored interval can contain the probing one. The first cell may then
+    lie behind the last one.
+    """
+    base, shift, cells, widest = layout
+    above, most = np.uint64(low) - np.uint64(INT64_MIN), np.uint64(widest)
+    lowest = np.int64(np.uint64(INT64_MIN) if above < most else np.uint64(INT64_MIN) + (above - most))
+    return _cell(lowest, base, shift, cells), _cell(high, base, shift, cells)
+
+
+@compiled
+def look_up(low, high, columns, row_low, row_high, rows, starts, first, last):  # type: ignore[no-untyped-def]
+    """Where in `order` the runs of candidates of each probing tuple begin and end; returns how many candidates all of
+    them have. With rows, a tuple has two runs, one in each row that it may touch."""
+    total, width = np.int64(0), columns[2]
+    if len(row_low) == 0:
+        for i in range(len(low)):
+            left, right = _touched(np.int64(low[i]), np.int64(high[i]), columns)
+            begin = starts[left]
+            first[i], last[i] = begin, max(starts[right + 1], begin)
+            total += last[i] - begin
+        return total
+    for i in range(len(low)):
+        left, right = _touched(np.int64(low[i]), np.int64(high[i]), columns)
+        upper, lower = _touched(np.int64(row_low[i]), np.int64(row_high[i]), rows)
+        begin = starts[upper * width + left]
+        end = max(starts[upper * width + right + 1], begin) if upper <= lower else begin
+        first[2 * i], last[2 * i] = begin, end
+        total += end - begin
+        begin = end = starts[lower * width + left]
+        if upper < lower:
+            end = max(starts[lower * width + right + 1], begin)
+        first[2 * i + 1], last[2 * i + 1] = begin, end
+        total += end - begin
+    return total
+
+
+@compiled
+def expand(order, first, last, runs, begin, done, limit, pairs):  # type: ignore[no-untyped-def]
+    """Write the candidates of probing tuples, from run `begin` on, of which `done` are written already. Each tuple has
+    so many `runs`, one or two. Returns how many were written, at most `limit`, and where to go on."""
+    filled, i, half = np.uint64(0), begin, np.int64(runs - 1)
+    most = np.uint64(limit - FEW)
+    while i < len(first) and filled <= most:
+        at = np.uint64(first[i] + done)
+        count = np.uint64(last[i]) - at
+        for k in range(FEW):
+            pairs[0, filled + np.uint64(k)] = i >> half
+            pairs[1, filled + np.uint64(k)] = order[at + np.uint64(k)]
+        if count > np.uint64(FEW):
+            written = min(count, np.uint64(limit) - filled)
+            for k in range(FEW, written):
+                pairs[0, filled + np.uint64(k)] = i >> half
+                pairs[1, filled + np.uint64(k)] = order[at + np.uint64(k)]
+            filled += written
+            if written < count:
+                return np.int64(filled), i, done + np.int64(written)
+        else:
+            filled += count
+        done = np.int64(0)
+        i += 1
+    return np.int64(filled), i, done
