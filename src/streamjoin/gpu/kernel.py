@@ -123,7 +123,8 @@ def lanes_of(lowered: Lowered, stored: Side) -> int:
     return LANES if words <= FEW_WORDS else max(LANES // 2, 1)
 
 
-_PRODUCT = re.compile(r"\bf(32|64)\((\S+) \* (\S+)\)")
+_FACTOR = r"([^\s()]+(?:\([^\s()]*\))?)"
+_PRODUCT = re.compile(rf"\bf(32|64)\({_FACTOR} \* {_FACTOR}\)")
 """A product of floats. Together with a sum, the compiler would round once where the other dialects round twice."""
 _TYPES = {
     "bool": "bool_", "int8": "int8", "int16": "int16", "int32": "int32", "int64": "int64", "float32": "float32",
