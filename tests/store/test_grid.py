@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import streamjoin as sj
 from streamjoin.predicate import plan_for
+from streamjoin.predicate.encode import ordered_bits
 from streamjoin.predicate.keys import RangeKey
 from streamjoin.predicate.lower import Lowered, lower
 from streamjoin.side import Side
@@ -213,3 +214,17 @@ def test_joins_with_grids_are_those_without(on: str, monkeypatch: pytest.MonkeyP
             joined = sj.join(*tables, on=on, window=50, index=index)  # type: ignore[arg-type]
             found.append(sorted(map(str, joined.to_pylist())))
         assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.1])
+@pytest.mark.parametrize("far", [1e30, -1e30, 1e300, 2.0**40])
+def test_a_few_far_floats_do_not_make_cells_wide(share: float, far: float) -> None:
+    rng, count = np.random.default_rng(7), 20_000
+    values = np.where(rng.random(count) < share, far, rng.random(count) * 1e4)
+    asked = rng.random(1000) * 1e4
+    ordered = [ordered_bits(x, 64)[0] for x in (values, asked - 20, asked + 20)]
+    keys = GridKeys(GridKey(RangeKey(0, ((0, 1),)), 64))
+    probing = Batch(*[np.arange(1000)] * 4, ordered[1:])
+    candidates = Grid(keys, ordered[:1], 0, count, probing).candidates(probing).count / 1000
+    matches = np.mean([np.count_nonzero(abs(values - x) <= 20) for x in asked])
+    assert candidates < 3 * matches

@@ -44,6 +44,7 @@ def pairs(seed: int, index: str, window: object, time: str | None, polls: int, w
         time=time,
         lateness=20 if time else 0,
         index=index,
+        workers=workers,
     ) as join:
         for number, (side, batch) in enumerate(batches):
             join.push(side, batch)

@@ -170,11 +170,14 @@ class _Use:
 
     def of(self, values: Array) -> Array | None:
         """None: some values have no such number."""
-        sums = values if self.summand is None else values + self.summand
         if self.floats is None:
-            return sums.copy() if sums is values else sums
+            return values.copy() if self.summand is None else values + self.summand
         type_, encoding = self.floats
         assert encoding.domain is not None
+        sums = values
+        if self.summand is not None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                sums = values + self.summand
         encoded, valid = encode(sums, None, type_, encoding.domain, encoding.mode)
         return encoded if valid is None else None
 

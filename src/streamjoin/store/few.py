@@ -80,7 +80,9 @@ class FewSearched:
         if len(ordered) < len(subwindows) or not all(subwindow.is_only_runs for subwindow in ordered[:-1]):
             return None
         groups = {subwindow.group for subwindow in ordered} - {None}
-        if len(groups) != 1 or not ordered[-1].is_runs_and_tail or ordered[-1].is_to_be_indexed:
+        if len(groups) != 1 or not all(subwindow.serves_all for subwindow in ordered):
+            return None
+        if not ordered[-1].is_runs_and_tail or ordered[-1].is_to_be_indexed:
             return None
         return FewSearched(ordered)
 

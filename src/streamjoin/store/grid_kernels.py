@@ -10,7 +10,7 @@ from ..compile.cache import compiled
 SAMPLE = 64
 """Tuples whose keys say where most keys lie. Keys beyond that share the first and the last cell."""
 FIXED_BITS, LARGEST_FIXED = 40, 2.0**62
-"""Floats become whole numbers: the largest of a sample has so many bits. Much larger ones share one number."""
+"""Floats become whole numbers: a usual one has so many bits. Millions of times larger ones share one number."""
 CHUNK, FEW = 1024, 4
 """Candidates that are tested at a time, so that they stay in the cache; so few of a run are written without asking how
 many there are."""
@@ -26,15 +26,20 @@ def _cell(key, base, shift, cells):  # type: ignore[no-untyped-def]
 
 @compiled
 def scale_of(bits, real, most):  # type: ignore[no-untyped-def]
-    """The power of two that makes the largest of a sample of floats a number of `FIXED_BITS` bits."""
+    """The power of two that makes usual floats numbers of `FIXED_BITS` bits, by the middle one of a sample."""
     step = max(len(bits) // SAMPLE, 1)
-    some = bits[::step].copy()
-    largest = 0.0
-    for value in _floats(some, real, most):
-        size = abs(np.float64(value))
-        if size < np.inf:
-            largest = max(largest, size)
-    exponent = np.floor(np.log2(largest)) if largest > 0.0 else 0.0
+    values = _floats(bits[::step].copy(), real, most)
+    sizes = np.empty(len(values), np.float64)
+    count = 0
+    for value in values:
+        size, place = abs(np.float64(value)), count
+        if 0.0 < size < np.inf:
+            while place > 0 and sizes[place - 1] > size:
+                sizes[place] = sizes[place - 1]
+                place -= 1
+            sizes[place] = size
+            count += 1
+    exponent = np.floor(np.log2(sizes[count // 2])) if count else 0.0
     return 2.0 ** min(max(FIXED_BITS - exponent, -1000.0), 1000.0)
 
 
@@ -62,6 +67,23 @@ def fixed(bits, real, most, scale):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _ends(some, size):  # type: ignore[no-untyped-def]
+    """Where most keys lie, as an ascending sample says: the whole of it and a little more, but no further beyond its
+    middle half than twice the width of that. So a few far keys do not make all cells wide."""
+    lowest = np.uint64(INT64_MIN)
+    first, last = np.uint64(some[0]) - lowest, np.uint64(some[size - 1]) - lowest
+    low, high = np.uint64(some[size // 4]) - lowest, np.uint64(some[size - 1 - size // 4]) - lowest
+    slack, reach = (last - first) >> np.uint64(4), high - low
+    top = ~np.uint64(0)
+    if reach == 0:
+        low, high, reach = first, last, slack
+    reach += min(top - reach, reach)
+    below = max(first - min(first, slack), low - min(low, reach))
+    above = min(last + min(top - last, slack), high + min(top - high, reach))
+    return np.int64(below + lowest), np.int64(above + lowest)
+
+
+@compiled
 def layout_of(keys, tops, bits, low, high):  # type: ignore[no-untyped-def]
     """About 2**bits cells for some keys, each of them so wide that any interval [low - widest, high] touches two at
     most; `low` and `high` may be empty."""
@@ -74,11 +96,7 @@ def layout_of(keys, tops, bits, low, high):  # type: ignore[no-untyped-def]
             some[place] = some[place - 1]
             place -= 1
         some[place] = key
-    edge = 1 if size == SAMPLE else 0
-    base, last = some[edge], some[size - 1 - edge]
-    slack = np.int64(min((np.uint64(last) - np.uint64(base)) >> np.uint64(4), np.uint64(INT64_MAX)))
-    base = np.int64(INT64_MIN) if base < INT64_MIN + slack else base - slack
-    last = np.int64(INT64_MAX) if last > INT64_MAX - slack else last + slack
+    base, last = _ends(some, size)
     widest, longest = np.uint64(0), np.uint64(0)
     for j in range(len(tops)):
         key, top = np.int64(keys[j]), np.int64(tops[j])

@@ -226,10 +226,13 @@ class OrderedIndex(Subwindow):
 
     @property
     def is_runs_and_tail(self) -> bool:
-        """Whether there is nothing to find but in runs and in the tail, whatever the probing tuples are."""
-        if self._belated is not None or self._irregular:
-            return False
-        return self._space is None or (self._in_runs and all(key.regular[1] is None for key in self._space.keys))
+        """Whether there is nothing to find but in runs and in the tail."""
+        return self._belated is None and not self._irregular and (self._space is None or self._in_runs)
+
+    @property
+    def serves_all(self) -> bool:
+        """Whether its words, if there are some, can be searched for any probing tuple: none is irregular."""
+        return self._space is None or all(key.regular[1] is None for key in self._space.keys)
 
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
         return _NOTHING if self.is_only_runs else self.probe_beside_runs(probing, sink)

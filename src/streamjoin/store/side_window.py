@@ -313,7 +313,10 @@ class SideWindow:
 
     def expire(self, floor: int) -> int:
         """Release the subwindows that lie below the floor; returns how many they are."""
-        return self._chain.expire(floor)
+        dropped = self._chain.expire(floor)
+        if dropped:
+            self._few = None
+        return dropped
 
     def clear(self) -> None:
         """Let all tuples go."""
