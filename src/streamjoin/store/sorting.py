@@ -14,11 +14,11 @@ SHORT = 64
 def sort_words(words: Words, low_bit: int) -> Words:
     """The words in ascending order, given that those equal above `low_bit` are so already; `words` is overwritten."""
     scratch = np.empty_like(words)
-    return scratch if _radix_sort(words, scratch, low_bit) else words
+    return scratch if radix_sort(words, scratch, low_bit) else words
 
 
 @compiled
-def _radix_sort(words, scratch, low_bit):  # type: ignore[no-untyped-def]
+def radix_sort(words, scratch, low_bit):  # type: ignore[no-untyped-def]
     """Least significant digit first, 11 bits at a time; bits that are the same in all words are skipped.
 
     Returns whether the result lies in `scratch`.
