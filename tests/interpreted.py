@@ -19,6 +19,9 @@ _FROM_NUMPY = (
 """Functions of Python's math that raise where compiled code gives NaN or infinity. Wide numbers come from there too:
 only LLVM can compute with words."""
 
+_COMPILED = ("probe_run", "ranges_of_part", "room_in_slot", "after_part")
+"""What needs no predicate and only LLVM can do."""
+
 
 def collect(
     mask: Any, probe: Any, begin: Any, coordinate: Any, low: Any, high: Any,
@@ -65,7 +68,7 @@ def load(source: str, name: str) -> Callable[..., Any]:
     namespace: dict[str, Any] = {}
     exec(compile("\n".join(lines), "<interpreted kernel>", "exec"), namespace)
     for key, value in list(namespace.items()):
-        if hasattr(value, "py_func") and key != "probe_run":
+        if hasattr(value, "py_func") and key not in _COMPILED:
             namespace[key] = value.py_func
     namespace["collect"] = collect
     namespace["prefetch"] = lambda array, place: None

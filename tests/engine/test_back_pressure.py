@@ -163,7 +163,7 @@ def test_unmatched_rows_that_nobody_fetches() -> None:
 
 def test_a_poll_continues_where_work_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """One batch may make far more results than may wait: they come poll by poll."""
-    constants.replace(monkeypatch, QUOTA=1000, BUFFER=8192, SPARE_BUFFERS=[])
+    constants.replace(monkeypatch, QUOTA=1000, BUFFER=8192, SPARE_BUFFERS=[], PAIRS=1 << 15, LEAST_ROOM=1 << 15)
     left, right = stream(1500, 1, 1), stream(1500, 1, 2)
     with sj.WindowJoin(left.schema, right.schema, on=BAND, window=1500, max_pending=10_000, workers=2) as join:
         join.push_left(left)

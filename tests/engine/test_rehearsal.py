@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,12 @@ def test_a_rehearsal_seals_subwindows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rehearsal, "WINDOW", 5)
     monkeypatch.setattr(rehearsal, "calibrate", lambda: None)
     sealed: list[int] = []
-    monkeypatch.setattr(OrderedIndex, "seal", lambda self: sealed.append(self.count))
+
+    def sealing(self: OrderedIndex) -> Iterator[list[Any]]:
+        sealed.append(self.count)
+        yield []
+
+    monkeypatch.setattr(OrderedIndex, "sealing", sealing)
     schema = pa.schema([("k", pa.int32())])
     with sj.WindowJoin(schema, schema, on="l.k = r.k", window=10, index="bi-sort") as join:
         schemas: Any = {"left": schema, "right": schema}

@@ -85,7 +85,7 @@ def test_a_join_dropped_half_way_through_a_step_is_collected(algorithm: str) -> 
 @pytest.mark.parametrize("algorithm", ["panjoin", "celljoin"])
 def test_a_dropped_join_takes_its_threads_along(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the help of Python's garbage collector."""
-    constants.replace(monkeypatch, MANY_SECONDS=0.0)
+    constants.replace(monkeypatch, FEW_SECONDS=0.0, PLENTY_SECONDS=0.0, CORES=lambda: 4)
     before = set(threading.enumerate())
     table = pa.table({"k": np.arange(5000)})
     join = sj.WindowJoin(table.schema, table.schema, on="l.k = r.k", window=3000, algorithm=algorithm, workers=4)

@@ -49,7 +49,7 @@ def table(count: int, seed: int, nulls: bool) -> pa.Table:
 @pytest.mark.parametrize("absent", [False, True])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_pieces_and_tasks(nulls: bool, absent: bool, streamed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    constants.replace(monkeypatch, TASK_ROWS=64)
+    constants.replace(monkeypatch, PART_ROWS=64)
     if streamed:
         constants.replace(monkeypatch, STREAMED_ROWS=0, SMALL_BUFFER=-1)
     kept, whole = Payload(SCHEMA, one_after_another), table(300, 1, nulls)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from streamjoin import DataError
 from streamjoin.payload.gather import SEGMENT
 from streamjoin.payload.payload import Payload
+from streamjoin.tasks import Job
 from streamjoin.testing import hard_values
 
 from .. import constants
@@ -178,9 +179,9 @@ def test_several_threads_settle_at_once(monkeypatch: pytest.MonkeyPatch) -> None
         payload.append(pa.table({"s": texts[start : start + SEGMENT]}))
     append = payload._records.append
 
-    def slowly(row: int, table: pa.Table) -> None:
+    def slowly(row: int, table: pa.Table) -> list[Job]:
         time.sleep(0.05)
-        append(row, table)
+        return append(row, table)
 
     monkeypatch.setattr(payload._records, "append", slowly)
     rows, seen = np.array([0, len(texts) - 1]), []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamjoin.store import bi_sort
+from streamjoin.store import word_jobs
 from streamjoin.store.bi_sort import BiSort
 from streamjoin.store.run_probe import probe_run
 from streamjoin.store.words import AT_ONCE, NEXT, STOPPED, new_state
@@ -52,13 +52,14 @@ def test_few_runs_and_few_moves() -> None:
 
 
 def test_large_merges_run_in_pieces_and_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bi_sort, "PIECE", 10)
+    monkeypatch.setattr(word_jobs, "MERGED", 20)
     pieces: list[int] = []
 
     def backwards(tasks: list) -> None:
-        pieces.append(len(tasks))
-        for task in reversed(tasks):
-            task()
+        for job in tasks:
+            pieces.append(job.parts)
+            for part in reversed(range(job.parts)):
+                job.entry(job.block.ctypes.data, part, 0)
 
     rng = np.random.default_rng(0)
     index = BiSort(1000, PLACE_BITS, backwards)

@@ -15,6 +15,7 @@ from streamjoin.store import Batch, chain
 from streamjoin.store.batch import LARGEST_PART
 from streamjoin.store.subwindow import Subwindow
 
+from .. import constants
 from ..predicates import BAND
 from ..streams import fill, pairs, stream
 
@@ -160,3 +161,21 @@ def test_pushes_that_span_many_windows_are_not_kept(algorithm: Any, size: int) -
             join.push_right(stream(size, 100, number))
             join.poll()
         assert all(join.metrics()[side]["payload_rows"] < 2 * size + 80_000 for side in ("left", "right"))
+
+
+@pytest.mark.parametrize("index", ["hash", "bi-sort", "scan"])
+@pytest.mark.parametrize("algorithm", ["panjoin", "celljoin"])
+def test_more_pairs_than_slots_hold(algorithm: str, index: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    constants.replace(
+        monkeypatch, PAIRS=1 << 15, LEAST_ROOM=1 << 15, ALONE=8, FEW_SECONDS=0.0, PLENTY_SECONDS=0.0, CORES=lambda: 3
+    )
+    rows = pa.table({"k": np.arange(1200) % 2, "n": np.arange(1200)})
+    with sj.WindowJoin(
+        rows.schema, rows.schema, on="l.k = r.k", window=1200, algorithm=algorithm, index=index, workers=3
+    ) as join:
+        join.push_left(rows)
+        join.push_right(rows)
+        found = join.finish()
+    left, right = (found.column(name).to_numpy() for name in ("n", "n_right"))
+    assert len(np.unique(left * 1200 + right)) == found.num_rows == 1200 * 600
+    assert not ((left - right) % 2).any()

@@ -222,6 +222,13 @@ class LazyKernel:
         self._source, self._name = source, name
         self._function: Kernel | None = None
 
+    @property
+    def function(self) -> Kernel:
+        """The function itself, which may have to be compiled."""
+        if self._function is None:
+            self._function = load(self._source, self._name)
+        return self._function
+
     def __call__(self, *args: Any) -> int:
         if self._function is None:
             try:

@@ -58,7 +58,7 @@ class Steps:
         self.payload: dict[Side, Payload] = {side: Payload(schemas[side], self._crew.run, is_ready) for side in SIDES}
         self._needs_payload = bool(lowered.recheck or lowered.recheck_long_text)
         """Whether the join itself reads columns. Otherwise rows must be in their places only for the results."""
-        self._chores = [] if self._needs_payload else [payload.settle for payload in self.payload.values()]
+        self._chores = [] if self._needs_payload else [payload.settling for payload in self.payload.values()]
         self.progress = Progress(options.lateness)
         self._may_wait = options.needs_order and options.time is not None
         """Whether rows of one stream may have to wait for the other."""

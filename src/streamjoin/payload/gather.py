@@ -201,6 +201,57 @@ def gather_records(pieces, job, first_side, last_side, start, stop, streamed):
 
 
 @compiled
+def gather_records_part(block, part, slot):
+    """The entry (`compile.entries`) of `gather_records`; a part takes a span of rows.
+
+    The block: where the pieces lie and how many numbers they are; where the jobs of spans lie, how long each one is and
+    how many there are; rows of a span and of all; whether results are streamed; whether each side has parts of its own,
+    side by side; where what each part has come across goes.
+    """
+    b = carray(pointer(block), 10, np.int64)
+    spans, rows, separate = b[4], b[6], b[8] != 0
+    span = part % spans
+    start = span * b[5]
+    first, last = (part // spans, part // spans) if separate else (0, 1)
+    job = carray(pointer(b[2] + 8 * b[3] * span), b[3], np.int64)
+    found = carray(pointer(b[9]), part + 1, np.int64)
+    pieces = carray(pointer(b[0]), b[1], np.int64)
+    found[part] = gather_records(pieces, job, first, last, start, min(start + b[5], rows), b[7] != 0)
+    return 1
+
+
+@compiled
+def gather_validity_part(block, part, slot):
+    """The entry of `gather_validity`. The block: where the pieces lie and how many numbers they are; rows of a span and
+    of all; the side; where the segments' addresses lie, how many, and the first segment; the result's address."""
+    b = carray(pointer(block), 9, np.int64)
+    start = part * b[2]
+    addresses = carray(pointer(b[5]), b[6], np.int64)
+    gather_validity(
+        carray(pointer(b[0]), b[1], np.int64), b[4], start, min(start + b[2], b[3]), addresses, b[7], b[8]
+    )  # fmt: skip
+    return 1
+
+
+@compiled
+def copy_texts_part(block, part, slot):
+    """The entry of `copy_texts`. The block goes on, in place of the result's address: whether lengths are long, the
+    addresses of the words, of the texts' ends and of the result; then the place where each part begins, and the end."""
+    b = carray(pointer(block), 13 + part + 1, np.int64)
+    start, stop = part * b[2], min((part + 1) * b[2], b[3])
+    pieces = carray(pointer(b[0]), b[1], np.int64)
+    addresses = carray(pointer(b[5]), b[6], np.int64)
+    words = carray(pointer(b[9]), b[3], np.uint64)
+    if b[8] != 0:
+        ends = carray(pointer(b[10]), b[3] + 1, np.int64)
+        copy_texts(pieces, b[4], start, stop, addresses, b[7], words, b[12 + part], b[13 + part], ends, b[11])
+    else:
+        short = carray(pointer(b[10]), b[3] + 1, np.int32)
+        copy_texts(pieces, b[4], start, stop, addresses, b[7], words, b[12 + part], b[13 + part], short, b[11])
+    return 1
+
+
+@compiled
 def gather_validity(pieces, side, start, stop, addresses, first_segment, out):
     """The bits of the rows that are there and not NULL, to the address `out`; returns how many have none.
 

@@ -16,14 +16,14 @@ import pyarrow as pa
 
 from ..arrays import Mask, Rows
 from ..arrow.tables import restored, takeable
-from ..tasks import RunAll, one_after_another
+from ..tasks import Job, RunAll, Walk, one_after_another
 from .gather import SEGMENT_BITS
 from .kept_batches import KeptBatches
 from .records import Records, check_lengths
 from .same_texts import TextPlace, same_texts
 from .taking import Column, Place, Taking
 
-FEW_ROWS = 1 << 15
+FEW_ROWS = 1 << 13
 """So few results are gathered before another thread would be awake."""
 
 
@@ -65,11 +65,25 @@ class Payload:
         if not self._unsettled or not self._is_ready():
             return
         with self._settling:
-            for row, table in self._unsettled:
-                self._records.append(row, table)
-                if self._other_names:
-                    self._others.append(table.select(self._other_names))
+            jobs = self._settled()
+            if jobs:
+                self._run_all(jobs)
             self._unsettled = []
+
+    def settling(self) -> Walk:
+        """The same in stages, for the thread that appends."""
+        if self._unsettled and self._is_ready():
+            with self._settling:
+                yield self._settled()
+                self._unsettled = []
+
+    def _settled(self) -> list[Job]:
+        jobs: list[Job] = []
+        for row, table in self._unsettled:
+            jobs += self._records.append(row, table)
+            if self._other_names:
+                self._others.append(table.select(self._other_names))
+        return jobs
 
     def release(self, floor: int) -> None:
         """Forget rows below this number, as far as they lie in whole segments (and, of other types, batches)."""
@@ -144,14 +158,14 @@ def gathered(
         places.append(place)
         if others:
             tasks.append(partial(payload.take_others, rows[side], others))
-    taking, separate = Taking(places, rows), len(tasks)
+    taking, separate = Taking(places, rows), bool(tasks)
     run = run_all if taking.count > FEW_ROWS else one_after_another
-    done = run(tasks + taking.first_round())
-    second = taking.second_round(done[separate:])
+    done = run([*tasks, *taking.first_round()])
+    second = taking.second_round()
     if second:
         run(second)
     arrays = taking.arrays()
-    return arrays if not separate else _in_order(parted, arrays, done)
+    return _in_order(parted, arrays, done[: len(tasks)]) if separate else arrays
 
 
 def _in_order(

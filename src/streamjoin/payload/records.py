@@ -5,13 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Array, Words
+from ..arrays import Array, Integers, Words
+from ..compile.background import is_rehearsing
 from ..errors import DataError
+from ..tasks import Job
 from .gather import BITS, LENGTH_BITS, SEGMENT, SEGMENT_BITS, SLACK, TEXT
 from .same_texts import TextPlace
-from .scatter import bits_to_bytes, keep_texts, scatter_records
+from .scatter import bits_to_bytes, keep_texts, scatter_part, scatter_records
 from .segments import Segments, address_of, pieces
 from .taking import Place
+
+SHARED_ROWS, REHEARSED = 1 << 13, 2000
+"""Rows that several threads copy, and those for which a rehearsal does the same."""
 
 
 def has_bytes(type_: pa.DataType) -> bool:
@@ -110,25 +115,26 @@ class Records:
         """The last ones that were asked for."""
         self._nowhere = pa.py_buffer(bytes(max(self._width, 1)))
 
-    def append(self, row: int, table: pa.Table) -> None:
-        """Copy the rows of a table with all columns of the schema; the first one has the number `row`."""
+    def append(self, row: int, table: pa.Table) -> list[Job]:
+        """Copy the rows of a table with all columns of the schema; the first one has the number `row`. What takes long
+        is left to the jobs that are returned."""
         chunks = []
         for place, _ in self._fields:
             column = table.column(place)
             if column.num_chunks != 1:
-                self._append_batches(row, table)
-                return
+                return self._append_batches(row, table)
             chunks.append(column.chunk(0))
-        if chunks:
-            self._append(row, table.num_rows, chunks)
+        return self._append(row, table.num_rows, chunks) if chunks else []
 
-    def _append_batches(self, row: int, table: pa.Table) -> None:
+    def _append_batches(self, row: int, table: pa.Table) -> list[Job]:
+        jobs: list[Job] = []
         for batch in table.to_batches():
             if batch.num_rows:
-                self._append(row, batch.num_rows, [batch.column(place) for place, _ in self._fields])
+                jobs += self._append(row, batch.num_rows, [batch.column(place) for place, _ in self._fields])
                 row += batch.num_rows
+        return jobs
 
-    def _append(self, row: int, count: int, chunks: list[pa.Array]) -> None:
+    def _append(self, row: int, count: int, chunks: list[pa.Array]) -> list[Job]:
         sources, segments = self._sources, self._segments
         memory = []
         for number, (_, field) in enumerate(self._fields):
@@ -143,7 +149,14 @@ class Records:
                 field.mark_nulls(row, chunk)
         while segments.end << SEGMENT_BITS < row + count:
             segments.append(segments.fresh(SEGMENT * self._width))
-        scatter_records(segments.addresses, segments.first, row, count, self._width, sources)
+        addresses = segments.addresses
+        if count < (REHEARSED if is_rehearsing() else SHARED_ROWS):
+            scatter_records(addresses, segments.first, row, count, self._width, sources)
+            return []
+        parts = max(count // (SHARED_ROWS // 2), 1)
+        head = address_of(addresses), len(addresses), segments.first, row, count, parts, self._width, len(sources)
+        block: Integers = np.array([*head, *sources.ravel().tolist()], np.int64)
+        return [Job(scatter_part, block, parts, (addresses, chunks, memory))]
 
     def release(self, segment: int) -> None:
         self._segments.release(segment)

@@ -42,6 +42,20 @@ def scatter_records(addresses, first_segment, row, count, width, columns):
 
 
 @compiled
+def scatter_part(block, part, slot):
+    """The entry (`compile.entries`) of `scatter_records`; a part copies a span of the rows. The block: where the
+    segments' addresses lie and how many they are; the first segment, the first row, how many rows and parts there are,
+    the width of a record, and how many columns; then the columns, three numbers each."""
+    h = carray(pointer(block), 8, np.int64)
+    first, last = h[4] * part // h[5], h[4] * (part + 1) // h[5]
+    columns = carray(pointer(block + 64), (h[7], 3), np.int64).copy()
+    for c in range(h[7]):
+        columns[c, 0] += first * columns[c, 2]
+    scatter_records(carray(pointer(h[0]), h[1], np.int64), h[2], h[3] + first, last - first, h[6], columns)
+    return 1
+
+
+@compiled
 def bits_to_bytes(bits, first, count, target):
     """Bits [first, first + count) from the address `bits` on, as bytes from the address `target` on."""
     out = carray(pointer(target), count, np.uint8)

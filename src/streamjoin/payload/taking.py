@@ -1,27 +1,39 @@
 """Rows on their way from the records into the columns of a result.
 
-This takes two rounds of tasks. The first takes the records apart and sums up the lengths of texts. Then it is known
+This takes two rounds of jobs. The first takes the records apart and sums up the lengths of texts. Then it is known
 where each text comes to lie and whether rows are missing, and the second copies texts and writes bits for what is NULL.
-The tasks of a round write to different places, so they may run at the same time.
+The parts of a round write to different places, so they may run at the same time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array, Integers, Rows
-from .gather import ABSENT, BLOCK, FLAGS, RELEASED, copy_texts, gather_records, gather_validity
+from ..compile.background import is_rehearsing
+from ..tasks import Job
+from .gather import (
+    ABSENT,
+    BLOCK,
+    FLAGS,
+    RELEASED,
+    copy_texts_part,
+    gather_records,
+    gather_records_part,
+    gather_validity_part,
+)
 from .segments import Segments, address_of
 
 SMALL_BUFFER = 1 << 14
-TASK_ROWS, TASKS = 1 << 15, 16
-"""A task gathers at least so many rows, and there are at most so many tasks."""
+PART_ROWS, PARTS = 1 << 12, 64
+"""A part gathers at least so many rows, and there are at most so many parts."""
+REHEARSED = 1 << 10
+"""Rows that a rehearsal gathers as if they were many."""
 STREAMED_ROWS = 1 << 18
 """The columns of so many rows are written past the cache, which they would only sweep."""
 LONGEST = 2**31 - 1
@@ -67,7 +79,8 @@ class Taking:
             if len(piece[0]):
                 pieces += (count, address_of(piece[0]), address_of(piece[-1]))
                 count += len(piece[0])
-        self.count, self._spans = count, _spans(count)
+        self.count, self._span = count, _span(count)
+        self._parts = max(-(-count // self._span), 1)
         self._pieces: Integers = np.array([*pieces, count], np.int64)
         self._columns: list[tuple[int, Kept, pa.Buffer]] = []
         """The number of the side, what is kept, and the values of the result."""
@@ -78,33 +91,38 @@ class Taking:
                 out = new_buffer((field.bits * count + 7) // 8)
                 job += (field.offset, field.kind, out.address, 0)
                 self._columns.append((side, field, out))
-        self._jobs: list[Integers] = [np.array(job, np.int64)]
-        """One for each of the spans: it gets the lengths of the texts there."""
+        self._jobs: Integers = np.array([job], np.int64)
+        """A line for each part: it gets the lengths of the texts there."""
+        self._found, self._together = _NO_NULLS, 0
+        """What the parts have come across, and what all rows have, if they were taken at once."""
         self._valid: dict[int, pa.Buffer] = {}
         self._texts: dict[int, tuple[Array, pa.Buffer]] = {}
         """Where the texts of a column end, and their bytes."""
 
     def first_round(self) -> Tasks:
-        """Each task takes rows of both sides. Where they are very many, one side comes behind the other, so that its
+        """Each part takes rows of both sides. Where they are very many, one side comes behind the other, so that its
         records stay in the cache."""
         if not self._columns or not self.count:
             return []
-        pieces, job, last, streamed = self._pieces, self._jobs[0], len(self._sides) - 1, self.count >= STREAMED_ROWS
-        if len(self._spans) == 1:
-            return [partial(gather_records, pieces, job, 0, last, 0, self.count, streamed)]
-        self._jobs = [job.copy() for _ in self._spans]
-        rounds = [(side, side) for side in range(last + 1)] if streamed else [(0, last)]
-        return [
-            partial(gather_records, pieces, own, *sides, *span, streamed)
-            for sides in rounds
-            for own, span in zip(self._jobs, self._spans, strict=True)
-        ]
+        streamed, sides = self.count >= STREAMED_ROWS, len(self._sides)
+        if self._parts == 1 and not streamed and not (is_rehearsing() and self.count > REHEARSED):
+            return [self._all_at_once]
+        self._jobs = np.repeat(self._jobs, self._parts, axis=0)
+        parts = self._parts * (sides if streamed else 1)
+        self._found = np.zeros(parts, np.int64)
+        block: Integers = np.array([
+            address_of(self._pieces), len(self._pieces), address_of(self._jobs), self._jobs.shape[1], self._parts,
+            self._span, self.count, streamed, streamed, address_of(self._found),
+        ], np.int64)  # fmt: skip
+        return [Job(gather_records_part, block, parts, self)]
 
-    def second_round(self, found: Sequence[int]) -> Tasks:
-        """What follows from what the tasks of the first round came across."""
-        together = 0
-        for flags in found:
-            together |= flags
+    def _all_at_once(self) -> None:
+        last = len(self._sides) - 1
+        self._together = gather_records(self._pieces, self._jobs[0], 0, last, 0, self.count, False)
+
+    def second_round(self) -> Tasks:
+        """What follows from what the parts of the first round came across."""
+        together = self._together | (int(np.bitwise_or.reduce(self._found)) if len(self._found) else 0)
         tasks: Tasks = []
         all_there: dict[int, pa.Buffer] = {}
         for number, (side, field, out) in enumerate(self._columns):
@@ -119,29 +137,33 @@ class Taking:
                 self._valid[number] = all_there[side]
             if field.is_text:
                 line = 2 * (side + 1) + number
-                lengths = [int(job[4 * line + 3]) for job in self._jobs]
-                self._texts[number] = self._copied(tasks, side, field, out, lengths)
+                self._texts[number] = self._copied(tasks, side, field, out, self._jobs[:, 4 * line + 3])
         return tasks
+
+    def _task(self, entry: Any, side: int, addresses: Integers, first: int, rest: Sequence[int], *keeps: Any) -> Job:
+        block: Integers = np.array([
+            address_of(self._pieces), len(self._pieces), self._span, self.count, side,
+            address_of(addresses), len(addresses), first, *rest,
+        ], np.int64)  # fmt: skip
+        return Job(entry, block, self._parts, (self, addresses, keeps))
 
     def _bits(self, tasks: Tasks, side: int, addresses: Integers, first: int) -> pa.Buffer:
         bits = new_buffer(-(-self.count // 8))
-        where = addresses, first, bits.address
-        tasks += [partial(gather_validity, self._pieces, side, *span, *where) for span in self._spans]
+        tasks.append(self._task(gather_validity_part, side, addresses, first, [bits.address], bits))
         return bits
 
     def _copied(
-        self, tasks: Tasks, side: int, field: Kept, out: pa.Buffer, lengths: list[int]
-    ) -> tuple[Array, pa.Buffer]:
-        total = sum(lengths)
+        self, tasks: Tasks, side: int, field: Kept, out: pa.Buffer, lengths: Integers
+    ) -> tuple[Array, pa.Buffer]:  # fmt: skip
+        total = int(lengths.sum())
         long = field.has_long_offsets or total > LONGEST
         places = np.frombuffer(new_buffer((8 if long else 4) * (self.count + 1)), np.int64 if long else np.int32)
         places[0] = 0
         content = new_buffer(total)
-        where = field.bytes.addresses, field.bytes.first, np.frombuffer(out, np.uint64)
-        tasks += [
-            partial(copy_texts, self._pieces, side, *span, *where, end - length, end, places, content.address)
-            for span, end, length in zip(self._spans, accumulate(lengths), lengths, strict=False)
-        ]
+        begins = np.concatenate([[0], np.cumsum(lengths)]).tolist()
+        rest = long, out.address, address_of(places), content.address, *begins
+        keeps = out, places, content
+        tasks.append(self._task(copy_texts_part, side, field.bytes.addresses, field.bytes.first, rest, *keeps))
         return places, content
 
     def arrays(self) -> list[Column]:
@@ -161,12 +183,9 @@ class Taking:
         return _cut(field.type, valid, places, content)
 
 
-def _spans(count: int) -> list[tuple[int, int]]:
-    """The shares of tasks."""
-    if 0 < count <= TASK_ROWS:
-        return [(0, count)]
-    size = max(TASK_ROWS, -(-count // (TASKS * BLOCK)) * BLOCK)
-    return [(start, min(start + size, count)) for start in range(0, count, size)]
+def _span(count: int) -> int:
+    """Rows of a part: a whole number of blocks."""
+    return max(PART_ROWS, -(-count // (PARTS * BLOCK)) * BLOCK)
 
 
 def _cut(type_: pa.DataType, valid: pa.Buffer | None, places: Integers, content: pa.Buffer) -> pa.ChunkedArray:

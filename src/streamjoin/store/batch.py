@@ -143,6 +143,10 @@ class Probing:
         probing._part, probing._parts = part, parts
         return probing
 
+    def knows(self, key: Any) -> bool:
+        """Whether `once` has been asked for this key."""
+        return key in self._known
+
     def once(self, key: Any, compute: Callable[[], Any]) -> Any:
         """What `compute` returns; it is only called if nobody has asked for this key before."""
         if key not in self._known:

@@ -10,23 +10,22 @@ Invariant: every run ascends, and each is over `GROWTH` times as long as the nex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..arrays import Places, Words
-from ..tasks import RunAll, one_after_another
+from ..tasks import RunAll, Walk, one_after_another, together
 from .index import Opening
 from .ordered import ordered_kind
 from .run_probe import NO_REST, probe_run
-from .runs import Run, padded
-from .sorting import merge_words, split_merge
+from .runs import Run, padded, room_for_samples
+from .spare_words import spare_words
+from .word_jobs import merge_job
 from .words import DONE, NEXT, PLACE_BITS, RUN, RunPlace, State, WordIndex
 
 GROWTH = 4
-PIECE = 1 << 17
-"""Words that are worth a thread of their own when runs are merged."""
 LARGE = 8
 """A run of more than an eighth of the subwindow is large."""
 SPARES = 3
@@ -59,29 +58,30 @@ class BiSort(WordIndex):
         return sum(run.words.nbytes + run.samples.nbytes for run in self._runs)
 
     def insert(self, words: Words) -> None:
-        if not len(words):
-            return
-        kept = self._array(len(words))
+        kept = np.empty(padded(len(words)), np.uint64)
         kept[: len(words)] = words
-        self._runs.append(Run(kept, len(words)))
-        self.count += len(words)
-        while len(self._runs) > 1 and self._runs[-2].count < GROWTH * self._runs[-1].count:
-            self._merge_last_two()
+        together([self.inserting(kept, len(words))], self._run_all)
 
-    def _merge_last_two(self) -> None:
+    def inserting(self, words: Words, count: int) -> Walk:
+        if not count:
+            return
+        if count > self._capacity // LARGE:
+            kept = self._array(count)
+            kept[:count] = words[:count]
+            words = kept
+        self._runs.append(Run(words, count))
+        self.count += count
+        while len(self._runs) > 1 and self._runs[-2].count < GROWTH * self._runs[-1].count:
+            yield from self._merging_last_two()
+
+    def _merging_last_two(self) -> Walk:
         gone = self._runs.pop(), self._runs.pop()
         b, a = gone[0].view, gone[1].view
         total = len(a) + len(b)
         merged = self._array(total)
-        pieces = max(total // PIECE, 1)
-
-        def piece(number: int) -> Callable[[], None]:
-            start, stop = total * number // pieces, total * (number + 1) // pieces
-            (i, j), (p, q) = (split_merge(a, b, start), split_merge(a, b, stop))
-            return lambda: merge_words(a[i:p], b[j:q], merged[start:stop])
-
-        self._run_all([piece(number) for number in range(pieces)])
-        self._runs.append(Run(merged, total))
+        samples = room_for_samples(total)
+        yield [merge_job(a, b, merged[:total], samples)]
+        self._runs.append(Run(merged, total, samples))
         self._give_back(gone)
         self._merges += 1
         self._moved += total
@@ -106,8 +106,11 @@ class BiSort(WordIndex):
         return [run.place for run in self._runs]
 
     def seal(self) -> None:
+        together([self.sealing()], self._run_all)
+
+    def sealing(self) -> Walk:
         while len(self._runs) > 1:
-            self._merge_last_two()
+            yield from self._merging_last_two()
 
     def release(self) -> None:
         """Keep the arrays for later subwindows."""
@@ -117,7 +120,7 @@ class BiSort(WordIndex):
     def _array(self, count: int) -> Words:
         """An array for `count` words and the padding behind them; a spare one if it fits."""
         if count <= self._capacity // LARGE:
-            return np.empty(padded(count), np.uint64)
+            return spare_words(padded(count))
         size = padded(max(self._capacity, count))
         while self._spare:
             array = self._spare.pop()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..tasks import Walk
 from .batch import Batch
 from .index import Index
 
@@ -44,7 +45,7 @@ class Chain:
         self.subwindows: list[Index] = []
         self.created = 0
 
-    def insert(self, batch: Batch, floor: int | None = None) -> None:
+    def inserting(self, batch: Batch, floor: int | None = None) -> Walk:
         """Fill the newest subwindow, and create further ones, each a fixed share of the window.
 
         If no tuple to come meets one below the `floor`, a subwindow that lies below it gets no more tuples once it
@@ -55,10 +56,10 @@ class Chain:
             newest = self.subwindows[-1] if self.subwindows else None
             if newest is None or newest.room <= 0 or is_over(newest, batch, floor):
                 if newest is not None:
-                    newest.seal()
+                    yield from newest.sealing()
                 newest = self._create(count - start)
             stop = start + newest.room
-            newest.insert(batch if start == 0 and stop >= count else batch.slice(start, stop))
+            yield from newest.inserting(batch if start == 0 and stop >= count else batch.slice(start, stop))
             start = stop
 
     def _create(self, waiting: int) -> Index:
@@ -71,9 +72,9 @@ class Chain:
         self.created += 1
         return newest
 
-    def prepare(self) -> None:
+    def preparing(self) -> Walk:
         for subwindow in self.subwindows:
-            subwindow.prepare()
+            yield from subwindow.preparing()
 
     def expire(self, floor: int) -> int:
         """Release every subwindow that lies wholly below the floor; returns how many they are."""

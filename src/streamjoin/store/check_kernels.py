@@ -7,7 +7,8 @@ import numpy as np
 from ..compile.cache import compiled
 from ..predicate.condition import KERNEL_HEADER, ConditionText
 from ..predicate.lower import Lowered
-from ..side import Side
+from ..side import Side, other
+from .run_probe import BLOCK_WORDS
 
 
 def check_source(lowered: Lowered, stored: Side) -> str:
@@ -41,13 +42,18 @@ def check_runs_source(lowered: Lowered, stored: Side) -> str:
     slots = [(k, lowered.slots[stored][k].dtype) for k in text.stored_slots]
     views = "".join(
         f"        v{k} = carray(pointer(run[SLOTS + {n}]), (1, run[RECORD] // {np.dtype(dtype).itemsize}), "
-        f"np.{'bool_' if dtype == 'bool' else dtype})\n"
+        f"np.{_numpy(dtype)})\n"
         for n, (k, dtype) in enumerate(slots)
     )
     ahead = f"            prefetch(v{slots[0][0]}, ahead * v{slots[0][0]}.shape[1])\n" if slots else ""
     probing = "".join(f", p{k}" for k in text.probing_slots)
+    given = "".join(
+        f"        carray(pointer(b[{BLOCK_WORDS + n}]), b[13], np.{_numpy(lowered.slots[other(stored)][k].dtype)}),\n"
+        for n, k in enumerate(text.probing_slots)
+    )
     return f"""{KERNEL_HEADER}from numba import carray
-from streamjoin.store.run_probe import probe_run
+from streamjoin.store.pair_slots import after_part, room_in_slot
+from streamjoin.store.run_probe import probe_run, ranges_of_part
 from streamjoin.store.runs import COORDINATES, COUNT, FIRST_COORDINATE, FIRST_ROW, HIGHEST, LOWEST, RECORD, ROWS
 from streamjoin.store.runs import SAMPLE_COUNT, SAMPLES, SLOTS, WORDS
 from streamjoin.store.words import COMPARED, MOST_TUPLES, NEXT, RUN
@@ -58,7 +64,7 @@ def check_runs(
     runs, low, high, mask, rest, owner, probing_rows, window_low, window_high, latest_low, earliest_high, places, out,
     state{probing}
 ):
-    found, room = 0, out.shape[1] - places.shape[1]
+    found, room = 0, len(out[0]) - places.shape[1]
     number, most = state[RUN], state[COMPARED] + MOST_TUPLES
     while number < len(runs) and found <= room and state[COMPARED] <= most:
         run = runs[number]
@@ -73,8 +79,8 @@ def check_runs(
             ahead = np.int64(places[1, min(c + 16, hits - 1)])
 {ahead}            i, j = np.int64(np.uint32(owner[np.uint32(places[0, c])])), np.int64(np.uint32(places[1, c]))
 {text.load("i", "i", 12)}{text.lines("i", 12)}            hit = {text.lane(lowered.condition, "i")}
-            out[0, filled] = probing_rows[i]
-            out[1, filled] = run[FIRST_ROW] + j if run[ROWS] == 0 else rows[j]
+            out[0][filled] = probing_rows[i]
+            out[1][filled] = run[FIRST_ROW] + j if run[ROWS] == 0 else rows[j]
             where = run[FIRST_COORDINATE] + j if run[COORDINATES] == 0 else coordinates[j]
             filled += np.uint64(hit & (is_whole | ((where >= window_low[i]) & (where < window_high[i]))))
         found = np.int64(filled)
@@ -83,7 +89,25 @@ def check_runs(
             state[NEXT] = 0
     state[RUN] = number
     return found
+
+
+@njit(nogil=True)
+def check_runs_part(block, part, slot):
+    b = carray(pointer(block), {BLOCK_WORDS + len(text.probing_slots)}, np.int64)
+    runs = carray(pointer(b[0]), (b[1], b[2]), np.int64)[: b[1]]
+    low, high, owner = ranges_of_part(b, part)
+    out, places, state = room_in_slot(b[16], slot)
+    found = check_runs(
+        runs, low, high, np.uint64(b[7]), np.uint64(b[8]), owner, carray(pointer(b[10]), b[13], np.int64),
+        carray(pointer(b[11]), b[13], np.int64), carray(pointer(b[12]), b[13], np.int64), b[14], b[15],
+        places, out, state,
+{given}    )
+    return after_part(slot, found, state[RUN] == len(runs), len(out[0]) - found <= places.shape[1])
 """
+
+
+def _numpy(dtype: str) -> str:
+    return "bool_" if dtype == "bool" else dtype
 
 
 ITSELF = np.empty(0, np.int32)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Self
 
+from ..tasks import Job, Walk
 from .batch import Batch, PairSink, Probing
 from .hash_table import HashTable
 from .index import Index, IndexKind, Opening
@@ -53,6 +54,14 @@ class HashIndex(Subwindow):
         super().insert(batch)
         self._table.insert(batch)
 
+    def inserting(self, batch: Batch) -> Walk:
+        super().insert(batch)
+        yield from self._table.inserting(batch)
+
+    def computing_ahead(self, probing: Probing, workers: int) -> Walk:
+        if not probing.knows(self._table):
+            yield from self._table.hashing(probing, workers)
+
     def release(self) -> None:
         self._table.release(self._start)
 
@@ -84,19 +93,31 @@ class HashIndex(Subwindow):
     def probe_group(self, group: Sequence[Self], probing: Probing, sink: PairSink) -> Iterator[int]:
         """Neighbours are probed in one call."""
         batch = probing.mine(probing.batch)
+        for start, stop in self._numbers(group, probing):
+            yield from self._table.probe(batch, start, stop, sink)
+
+    def group_jobs(self, group: Sequence[Self], probing: Probing, parts: int, left_probes: bool) -> list[Job]:
+        return [
+            self._table.job(probing, start, stop, parts, left_probes) for start, stop in self._numbers(group, probing)
+        ]
+
+    @property
+    def beside_group(self) -> bool:
+        return False
+
+    def _numbers(self, group: Sequence[Self], probing: Probing) -> list[tuple[int, int]]:
+        """The tuples that the batch reaches, by their numbers: those of neighbours as one range."""
         earliest, _, _, latest = probing.bounds
-        start = stop = 0
+        found: list[tuple[int, int]] = []
         for subwindow in group:
             coordinate = subwindow.coordinate
-            if coordinate.highest < earliest or coordinate.lowest >= latest:
+            if coordinate.highest < earliest or coordinate.lowest >= latest or not subwindow.count:
                 continue
-            if subwindow.start != stop:
-                if stop > start:
-                    yield from self._table.probe(batch, start, stop, sink)
-                start = subwindow.start
-            stop = subwindow.stop
-        if stop > start:
-            yield from self._table.probe(batch, start, stop, sink)
+            start = subwindow.start
+            if found and found[-1][1] == start:
+                start = found.pop()[0]
+            found.append((start, subwindow.stop))
+        return found
 
 
 def _open(opening: Opening) -> Index:

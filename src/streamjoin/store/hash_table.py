@@ -21,14 +21,14 @@ import numpy as np
 from ..arrays import INT64_MAX, INT64_MIN, Array, Integers, Words
 from ..compile.background import is_rehearsing
 from ..compile.cache import compiled
-from ..compile.intrinsics import prefetch
-from ..payload.moves import move8, move16, move32, move64
 from ..payload.segments import address_of
 from ..predicate.condition import KERNEL_HEADER, ConditionText
 from ..predicate.lower import Lowered
-from ..side import Side
-from .batch import Batch, PairSink
+from ..side import Side, other
+from ..tasks import Job, Walk, one_after_another, together
+from .batch import Batch, PairSink, Probing
 from .hashing import hash_keys
+from .table_jobs import hash_job, link_job, store_job
 from .words import COMPARED, NEXT, STOPPED, new_state
 
 if TYPE_CHECKING:
@@ -42,8 +42,11 @@ FIRST_NUMBER = 1 << 31
 """So that 0, which untouched buckets hold, is out of the ring for long."""
 BLOCK = 128
 """Probing tuples that walk along their chains together."""
-AHEAD = 16
-"""How many tuples before its use the head of a bucket is asked for."""
+HASH_WORDS = 11
+"""What all parts of a probe share, by place: 0: where the ring's five numbers lie. 1, 2: the heads, and how many there
+are. 3 to 5: the hashes of probing tuples, how many they are, and in how many parts they probe. 6 to 9: their rows, the
+lower and upper ends of their windows, and the floors. 10: whether left tuples probe. Addresses of their slots follow.
+"""
 MOVED = 1 << 13
 """Tuples that are moved to a larger ring at a time."""
 LINE, HALF_LINE = 64, 32
@@ -72,9 +75,6 @@ class HashTable:
         self._own_keys = [pair[mine] for pair in lowered.hash_slots]
         self._probing_keys = [pair[not mine] for pair in lowered.hash_slots]
         self._names = [name for name in self._record.names or () if name != "following"]
-        fields = self._record.fields
-        assert fields is not None
-        self._columns = np.array([(0, fields[name][1], fields[name][0].itemsize) for name in self._names], np.int64)
         self.first = self.end = FIRST_NUMBER
         self._live: list[int] = []
         """Where the ranges of numbers begin that are in use."""
@@ -85,7 +85,6 @@ class HashTable:
         memory = np.empty(capacity * self._record.itemsize + LINE, np.uint8)
         memory = memory[-memory.ctypes.data % LINE :][: capacity * self._record.itemsize]
         self._records: Array = memory.view(self._record)
-        self._following: Array = self._records["following"]
         self._heads = np.empty(BUCKETS * capacity, np.uint32)  # NumPy gets huge pages for this, but not for zeros
         self._heads.fill(0)
 
@@ -106,18 +105,27 @@ class HashTable:
             self.disorder = 0
 
     def insert(self, batch: Batch) -> None:
-        count = len(batch)
+        together([self.inserting(batch)], one_after_another)
+
+    def inserting(self, batch: Batch) -> Walk:
+        """Take tuples in, in stages."""
+        count, workers = len(batch), self._stored.workers
         self.reserve(count)
+        fields = self._record.fields
+        assert fields is not None
         own = {"row": batch.row, "coordinate": batch.coordinate}
-        sources = [np.ascontiguousarray(own[name] if name in own else batch.slots[int(name)]) for name in self._names]
-        columns = self._columns.copy()
-        for number, source in enumerate(sources):
-            columns[number, 0] = address_of(source)
-        hashes = hash_keys([batch.slots[number] for number in self._own_keys])
-        self._highest, disorder = _store_and_link(
-            columns, hashes, batch.coordinate, self._highest, self.end,
-            address_of(self._records), self._record.itemsize, self._heads, self._following,
-        )  # fmt: skip
+        columns = [
+            (own[name] if name in own else batch.slots[int(name)], fields[name][1]) for name in self._names
+        ]  # fmt: skip
+        jobs = [store_job(columns, self._records, len(self._records), self.end, workers)]
+        keys = [batch.slots[number] for number in self._own_keys]
+        hashing = hash_job(keys, workers)
+        if hashing is not None:
+            jobs.append(hashing[0])
+        yield jobs
+        hashes = hash_keys(keys) if hashing is None else hashing[1]
+        yield [link_job(hashes, self.end, self._heads, self._records, fields["following"][1], workers)]
+        self._highest, disorder = disordered(batch.coordinate, self._highest)
         self.end += count
         if disorder:
             self.disorder, self._in_order_from = max(self.disorder, disorder), self.end
@@ -131,6 +139,8 @@ class HashTable:
     def _grow(self, needed: int) -> None:
         """A larger ring with the same tuples. Some are moved and linked at a time, so that they stay in the cache."""
         old = self._records
+        assert self._record.fields is not None
+        following = self._record.fields["following"][1]
         self._allocate(1 << (needed + needed // 4).bit_length())
         new, start = self._records, self.first
         bytes_of_old, bytes_of_new = (ring.view(np.uint8).reshape(len(ring), -1) for ring in (old, new))
@@ -140,7 +150,7 @@ class HashTable:
             bytes_of_new[target : target + count] = bytes_of_old[source : source + count]
             moved = new[target : target + count]
             hashes = hash_keys([np.ascontiguousarray(moved[str(number)]) for number in self._own_keys])
-            _link(hashes, start, self._heads, self._following)
+            link_job(hashes, start, self._heads, self._records, following, 1)()
             start += count
 
     def _tuples(self, start: int, stop: int) -> Array:
@@ -166,31 +176,53 @@ class HashTable:
             return np.full(len(low), INT64_MIN)
         return np.where(low < INT64_MIN + self.disorder, INT64_MIN, low - np.int64(self.disorder))
 
+    def _ring(self, start: int, stop: int) -> Integers:
+        """What compiled code must know of the ring to look for these numbers."""
+        return np.array([address_of(self._records), len(self._records) - 1, start, stop, self.end], np.int64)
+
     def probe(self, batch: Batch, start: int, stop: int, sink: PairSink) -> Iterator[int]:
         """Find the pairs of probing tuples with the tuples of these numbers."""
         hashes: Words = hash_keys([batch.slots[number] for number in self._probing_keys])
         records = self._records  # the kernel knows it only by its address
-        ring: Integers = np.array([address_of(records), len(records) - 1, start, stop, self.end], np.int64)
         kernel = self._stored.kernel(hash_source, "hash_probe")
         walk = np.empty((2, BLOCK), np.uint32)
-        arguments = (ring, self._heads, hashes, batch.row, batch.low, batch.high, self._floors(batch.low), walk)
+        floors = self._floors(batch.low)
+        arguments = (self._ring(start, stop), self._heads, hashes, batch.row, batch.low, batch.high, floors, walk)
         slots, state = self._stored.tested_of_probes(batch), new_state()
         while state[NEXT] < len(batch) or state[STOPPED]:
             compared = int(state[COMPARED])
-            sink.add_rows(kernel(*arguments, sink.row_buffers, state, *slots))
+            sink.add_rows(kernel(*arguments, tuple(sink.row_buffers), state, *slots))
             yield int(state[COMPARED]) - compared
+        del records
+
+    def hashing(self, probing: Probing, workers: int) -> Walk:
+        """Compute the hashes of probing tuples, in stages."""
+        keys = [probing.batch.slots[number] for number in self._probing_keys]
+        found = hash_job(keys, workers)
+        if found is None:
+            probing.once(self, lambda: hash_keys(keys))
+        else:
+            yield [found[0]]
+            probing.once(self, lambda: found[1])
+
+    def job(self, probing: Probing, start: int, stop: int, parts: int, left_probes: bool) -> Job:
+        """The same as a job whose parts fill slots."""
+        batch = probing.batch
+        hashes: Words = probing.once(self, lambda: hash_keys([batch.slots[number] for number in self._probing_keys]))
+        ring, floors = self._ring(start, stop), self._floors(batch.low)
+        arrays = [batch.row, batch.low, batch.high, floors, *self._stored.tested_of_probes(batch)]
+        kept = [np.ascontiguousarray(array) for array in arrays]
+        where = [address_of(array) for array in kept]
+        block: Integers = np.array([
+            address_of(ring), address_of(self._heads), len(self._heads), address_of(hashes), len(batch), parts,
+            *where[:4], left_probes, *where[4:],
+        ], np.int64)  # fmt: skip
+        entry = self._stored.entry(hash_source, "hash_probe_part")
+        return Job(entry, block, parts, (ring, hashes, kept, self._records, self._heads))
 
 
 @compiled
-def _store_and_link(columns, hashes, coordinates, highest, number, ring, size, heads, following):
-    """Store and link tuples, from this number on. Says what `_disordered` says."""
-    _store(columns, len(hashes), number, ring, len(following), size)
-    _link(hashes, number, heads, following)
-    return _disordered(coordinates, highest)
-
-
-@compiled
-def _disordered(coordinates, highest):
+def disordered(coordinates, highest):
     """The highest coordinate so far, and the most that one of these was below an earlier one."""
     disorder = np.int64(0)
     for i in range(len(coordinates)):
@@ -200,44 +232,6 @@ def _disordered(coordinates, highest):
             below = np.uint64(highest) - np.uint64(coordinates[i])  # signed, it might not fit
             disorder = max(disorder, np.int64(min(below, np.uint64(INT64_MAX))))
     return highest, disorder
-
-
-@compiled
-def _store(columns, count, number, ring, capacity, size):
-    """Put tuples into the ring, from this number on. A column is given as the address of its values, where they go in
-    a record, and how wide they are."""
-    start = 0
-    while start < count:
-        place = (number + start) & (capacity - 1)
-        stop = min(start + BLOCK, start + capacity - place, count)
-        target = ring + (place - start) * size
-        for c in range(len(columns)):
-            source, out, width = columns[c, 0], target + columns[c, 1], columns[c, 2]
-            if width == 8:
-                for i in range(start, stop):
-                    move64(source + i * 8, out + i * size)
-            elif width == 4:
-                for i in range(start, stop):
-                    move32(source + i * 4, out + i * size)
-            elif width == 2:
-                for i in range(start, stop):
-                    move16(source + i * 2, out + i * size)
-            else:
-                for i in range(start, stop):
-                    move8(source + i, out + i * size)
-        start = stop
-
-
-@compiled
-def _link(hashes, number, heads, following):
-    """Put tuples, from this number on, in front of their chains."""
-    buckets, places = np.uint64(len(heads) - 1), len(following) - 1
-    last = len(hashes) - 1
-    for i in range(len(hashes)):
-        prefetch(heads, np.int64(hashes[min(i + AHEAD, last)] & buckets))
-        bucket = hashes[i] & buckets
-        following[(number + i) & places] = heads[bucket]
-        heads[bucket] = np.uint32(number + i)
 
 
 def hash_source(lowered: Lowered, stored: Side) -> str:
@@ -261,17 +255,23 @@ def hash_source(lowered: Lowered, stored: Side) -> str:
         shape = f"(1, {record.itemsize // dtype.itemsize})"
         views += f"    {name} = carray(pointer(ring[0] + {offset}), {shape}, np.{kind})\n"
     probing = "".join(f", p{number}" for number in text.probing_slots)
+    given = "".join(
+        f", carray(pointer(b[{HASH_WORDS + n}] + {np.dtype(dtype).itemsize} * first), count, "
+        f"np.{'bool_' if dtype == 'bool' else dtype})"
+        for n, dtype in enumerate(lowered.slots[other(stored)][k].dtype for k in text.probing_slots)
+    )
     words = record.itemsize // 8
     ask = f"prefetch(rows, (np.int64(n) & places) * {words})"
     if record.itemsize > HALF_LINE:
         ask += f"; prefetch(rows, (np.int64(n) & places) * {words} + {words - 1})"
     return f"""{KERNEL_HEADER}from numba import carray
+from streamjoin.store.pair_slots import after_part, room_in_slot
 from streamjoin.store.words import COMPARED, MOST_TUPLES, NEXT, STOPPED
 
 
 @njit(nogil=True, error_model="numpy")
 def hash_probe(ring, heads, hashes, probing_rows, low, high, floor, walk, out, state{probing}):
-    found, room, count = 0, out.shape[1], len(hashes)
+    found, room, count = 0, len(out[0]), len(hashes)
     begin, walking, compared = state[NEXT], state[STOPPED], state[COMPARED]
     most = compared + MOST_TUPLES
     buckets, places = np.uint64(len(heads) - 1), ring[1]
@@ -296,8 +296,8 @@ def hash_probe(ring, heads, hashes, probing_rows, low, high, floor, walk, out, s
             i, n = np.int64(walk[0, w]), walk[1, w]
             j, age = np.int64(n) & places, np.uint32(newest - n)
 {text.load("i", "i", 12)}{text.lines("i", 12)}            hit = {text.lane(lowered.condition, "i")}
-            out[0, filled] = probing_rows[i]
-            out[1, filled] = rows[j, 0]
+            out[0][filled] = probing_rows[i]
+            out[1][filled] = rows[j, 0]
             where = coordinates[j, 0]
             filled += np.uint64(hit & (age >= youngest) & (low[i] <= where) & (where < high[i]))
             n = following[j, 0]
@@ -308,4 +308,20 @@ def hash_probe(ring, heads, hashes, probing_rows, low, high, floor, walk, out, s
         found, walking = np.int64(filled), np.int64(going)
     state[NEXT], state[COMPARED], state[STOPPED] = begin, compared, walking
     return found
+
+
+@njit(nogil=True)
+def hash_probe_part(block, part, slot):
+    b = carray(pointer(block), {HASH_WORDS + len(text.probing_slots)}, np.int64)
+    first, last = b[4] * part // b[5], b[4] * (part + 1) // b[5]
+    count = last - first
+    out, places, state = room_in_slot(b[10], slot)
+    found = hash_probe(
+        carray(pointer(b[0]), 5, np.int64), carray(pointer(b[1]), b[2], np.uint32)[: b[2]],
+        carray(pointer(b[3] + 8 * first), count, np.uint64)[:count], carray(pointer(b[6] + 8 * first), count, np.int64),
+        carray(pointer(b[7] + 8 * first), count, np.int64), carray(pointer(b[8] + 8 * first), count, np.int64),
+        carray(pointer(b[9] + 8 * first), count, np.int64), places[:, :{BLOCK}].view(np.uint32), out, state{given}
+    )
+    is_done = (state[NEXT] >= count) & (state[STOPPED] == 0)
+    return after_part(slot, found, is_done, len(out[0]) - found <= {BLOCK})
 """

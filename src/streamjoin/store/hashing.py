@@ -9,19 +9,19 @@ import numpy as np
 from ..arrays import Array, Words
 from ..compile.cache import compiled_with
 
-_MULTIPLIER, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
+MULTIPLIER, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 
 
 def _mix_in_numpy(words: Words) -> None:
-    words *= _MULTIPLIER
-    words ^= words >> _SHIFT
+    words *= MULTIPLIER
+    words ^= words >> SHIFT
 
 
 @compiled_with(_mix_in_numpy)
 def _mix(words):  # type: ignore[no-untyped-def]
     for i in range(len(words)):
-        product = words[i] * _MULTIPLIER
-        words[i] = product ^ (product >> _SHIFT)
+        product = words[i] * MULTIPLIER
+        words[i] = product ^ (product >> SHIFT)
 
 
 def hash_keys(keys: Sequence[Array]) -> Words:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self
 
 from ..arrays import Integers, Rows, Words
-from ..tasks import RunAll
+from ..tasks import Job, RunAll, Walk
 from .batch import Batch, PairSink, Probing
 from .key_choice import KeyChooser
 from .keyspace import KeySpace
@@ -64,6 +64,15 @@ class Index(Protocol):
     def insert(self, batch: Batch) -> None:
         """Add tuples; the caller has checked that they fit."""
 
+    def inserting(self, batch: Batch) -> Walk:
+        """`insert` in stages."""
+
+    def preparing(self) -> Walk:
+        """`prepare` in stages."""
+
+    def sealing(self) -> Walk:
+        """`seal` in stages."""
+
     def prepare(self) -> None:
         """Index what was inserted: it is about to be probed."""
 
@@ -82,8 +91,8 @@ class Index(Protocol):
         """How many tuples lie in the windows [low, high), or a few more: their sum over all windows, and how many there
         are from the first place that any window reaches to the last."""
 
-    def compute_ahead(self, probing: Probing, workers: int, run_all: RunAll) -> None:
-        """Compute what all shares of a batch will need, before it is split; several workers may help."""
+    def computing_ahead(self, probing: Probing, workers: int) -> Walk:
+        """Compute in stages what all shares of a batch will need, before it is split; several workers may help."""
 
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
         """Find the stored tuples that match, but for those that `probe_group` will find.
@@ -95,8 +104,19 @@ class Index(Protocol):
     def group(self) -> Hashable | None:
         """Subwindows of an equal group are probed together after each was probed alone; None: this one is not."""
 
+    def scan_jobs(self, probing: Probing, parts: int, left_probes: bool, by_stored: bool) -> list[Job] | None:
+        """What `probe` does as jobs that fill `pair_slots`. `by_stored`: they share the stored tuples. None: call
+        `probe`."""
+
     def probe_group(self, group: Sequence[Self], probing: Probing, sink: PairSink) -> Iterator[int]:
         """Find what is left in all subwindows of this one's group, in one call."""
+
+    def group_jobs(self, group: Sequence[Self], probing: Probing, parts: int, left_probes: bool) -> list[Job] | None:
+        """The same as jobs, each of so many parts, that fill `pair_slots`. None: call `probe_group`."""
+
+    @property
+    def beside_group(self) -> bool:
+        """Whether `probe` may find something, which `probe_group` does not."""
 
     # -- keys and words --------------------------------------------------------------------------------------------
 

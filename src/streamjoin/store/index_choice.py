@@ -206,13 +206,13 @@ class IndexChooser:
         if PATIENCE * found[SCAN] > min(cost for kind, cost in found.items() if kind is not SCAN):
             # Only where a scan does not win against a search without any candidates, it is worth to look at keys.
             self._keys.choose(window)
-            if self._grid_keys is not None and not self.grids_are_vain:
-                grid[GRID] = self._with_grid(reached, batch)
-                found[SCAN] = min(to_scan, grid[GRID])
             found[SEARCH] += self._keys.cost - known.range_
             if HASH in found:
                 self._equal_candidates = reached.on_chains * self._keys.equal_candidates(window)
                 found[HASH] += known.chained * self._equal_candidates
+            if self._grid_keys is not None and not self.grids_are_vain:
+                grid[GRID] = self._with_grid(reached, batch, min(found.values()))
+                found[SCAN] = min(to_scan, grid[GRID])
         if self._device is not None and not is_rehearsing():
             by_device = self._device.estimate(batch, batch * reached.reach) / batch
             if PATIENCE * by_device < min(found.values()) and self._device.is_ready():
@@ -233,13 +233,16 @@ class IndexChooser:
         begin = known.turned_probe if is_turned else known.scanned_probe
         return begin + reached.reach * self._comparison + known.scan_step / batch
 
-    def _with_grid(self, reached: Reached, batch: float) -> float:
-        """The same where the tuples that a batch reaches are put into a grid."""
+    def _with_grid(self, reached: Reached, batch: float, most: float) -> float:
+        """The same where the tuples that a batch reaches are put into a grid. Candidates are not looked for where the
+        grid alone costs more than `most`: to estimate them takes as many cells as the grid would have."""
         assert self._grid_keys is not None
         known, runs = costs(), self._grid_keys.runs
-        candidates = self._keys.grid_candidates(self._grid_keys, reached.together)
         to_group = known.to_group(reached.together, runs) / min(batch, LARGEST_PART)
         once = (known.scan_step + known.grid_step) / batch + to_group + runs * known.grid_probe
+        if once > PATIENCE * most and not is_rehearsing():
+            return once
+        candidates = self._keys.grid_candidates(self._grid_keys, reached.together)
         return once + candidates * (known.to_test(reached.together) + self._comparison)
 
     def _why_only(self) -> str:

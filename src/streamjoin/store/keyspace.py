@@ -16,18 +16,17 @@ only adds candidates. `predicate.keys` says which tuples are irregular.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ..arrays import INT64_MAX, INT64_MIN, Array, Mask, Words
 from ..predicate.keys import RangeKey
-from ..tasks import RunAll
 from .batch import Batch
 from .hashing import hash_keys
 from .key_arithmetic import NO_BITS, Reduction, extent, floats, integer_distance, lowered_by
-from .ranges import Ranges, expanded, in_order, merged, simple
+from .ranges import Ranges, expanded, in_order, simple
 from .words import PLACE_BITS
 
 KEY_BITS = 64 - PLACE_BITS
@@ -90,6 +89,11 @@ class KeySpace:
         """Where keys lie in words. Words of two spaces of the same shape can be probed with the same ranges."""
         limits = tuple(sorted(self.limit.items()))
         return self.hashed, self.cells, self.cell_reduction, self.rest_bits, self.suffix, self.reduction, limits
+
+    @property
+    def state(self) -> tuple[Any, ...]:
+        """What ranges depend on: they are no longer right once stored tuples have changed it."""
+        return self, self.exact, *self.widest.values()
 
     def include(self, other: KeySpace) -> None:
         """Note what is known of the words of another space of the same shape."""
@@ -154,16 +158,8 @@ class KeySpace:
 
     # -- probing tuples --------------------------------------------------------------------------------------------
 
-    def ranges(self, batch: Batch, pieces: int = 1, run_all: RunAll | None = None) -> Ranges:
-        """What the batch's tuples ask for. If that takes long, several threads compute it in pieces."""
-        if pieces > 1 and run_all is not None and not self.is_simple and all(k.regular[1] is None for k in self.keys):
-            parts = batch.parts(-(-len(batch) // pieces))
-            found: list[Ranges] = run_all([partial(self.ranges, part) for part in parts])
-            all_, start = found[0], len(parts[0])
-            for part, more in zip(parts[1:], found[1:], strict=True):
-                all_ = Ranges(*merged(all_.low, all_.high, all_.owner, more.low, more.high, more.owner, start))
-                start += len(part)
-            return all_
+    def ranges(self, batch: Batch) -> Ranges:
+        """What the batch's tuples ask for."""
         slots = batch.slots
         if self.is_simple:
             low, high = self._bounds(self.suffix, 0, slots)  # type: ignore[arg-type]
@@ -206,6 +202,20 @@ class KeySpace:
         if key is None or self.prefix_bits or len(key.intervals) > 1 or key.regular[1] is not None:
             return False
         return all(bound is not None and bound not in self.validity for bound in key.intervals[0])
+
+    def plain_bounds(self, slots: list[Array]) -> tuple[Array, Array, int]:
+        """The two bounds of a simple range, and what must still be subtracted from the lower one."""
+        key = self.suffix
+        assert key is not None
+        if key.width is None or key.key in self.float_bits:
+            low, high = self._bounds(key, 0, slots)
+            assert low is not None
+            assert high is not None
+            return low, high, 0
+        low_slot, high_slot = key.intervals[0]
+        assert low_slot is not None
+        assert high_slot is not None
+        return slots[low_slot], slots[high_slot], int(self.widest.get(key.key, 0))
 
     def _bounds(self, key: RangeKey, number: int, slots: list[Array]) -> tuple[Array | None, Array | None]:
         """One interval's bounds for every probing tuple."""

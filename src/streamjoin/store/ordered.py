@@ -16,20 +16,22 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..arrays import Integers
+from ..arrays import Integers, Words
 from ..compile.generic import extremes
-from ..tasks import RunAll
+from ..payload.segments import address_of
+from ..tasks import Job, Walk, one_after_another, together
 from .batch import Batch, PairSink, Probing, concatenated
 from .check_kernels import ITSELF, check_runs_source, check_source, row_pairs
 from .index import Index, IndexKind, Opening
 from .key_choice import KeyChooser
 from .keyspace import KeySpace
 from .ranges import Ranges
-from .run_probe import probe_runs
-from .runs import SLOTS
+from .run_probe import probe_runs, probe_runs_part
+from .runs import SLOTS, padded
 from .scan import ScanIndex
 from .sorting import sort_words
-from .subwindow import StoredSide, Subwindow
+from .subwindow import SPARES, StoredSide, Subwindow
+from .word_jobs import computed_ranges, sorted_words
 from .words import COMPARED, DONE, NEXT, PLACE_BITS, RUN, WordIndex, new_state
 
 TAIL = 1024
@@ -74,9 +76,12 @@ class OrderedIndex(Subwindow):
         """What opens the word index; None once that is done."""
         self._floor = None if opening.previous is None else opening.previous.highest
         self._indexed = 0
+        self._newest: Batch | None = None
+        """The last batch, until it is indexed: its slots need not be read from the records, which may not be there."""
         self._sealed = False
         self._space: KeySpace | None = None
         self._words: WordIndex | None = None
+        self._run_all = opening.run_all
         self._in_runs = False
         """Whether the words lie in ascending runs."""
         self._irregular: list[ScanIndex] = []
@@ -90,7 +95,10 @@ class OrderedIndex(Subwindow):
 
     def __getstate__(self) -> dict[str, Any]:
         assert self._sealed, "only a sealed subwindow may leave its process"
-        return {**super().__getstate__(), "_keys": None, "_opening": None, "_run_table": None}
+        return {
+            **super().__getstate__(), "_keys": None, "_opening": None, "_run_table": None,
+            "_run_all": one_after_another, "_newest": None,
+        }  # fmt: skip
 
     def attach(self, stored: StoredSide, keys: KeyChooser) -> None:
         super().attach(stored, keys)
@@ -129,6 +137,10 @@ class OrderedIndex(Subwindow):
         return own if self._belated is None else concatenated([own, self._belated.as_batch()])
 
     def insert(self, batch: Batch) -> None:
+        together([self.inserting(batch)], one_after_another)
+        one_after_another(self.stored.take_deferred())
+
+    def inserting(self, batch: Batch) -> Walk:
         if self._floor is not None and extremes(batch.coordinate)[0] < self._floor:
             belated = batch.coordinate < self._floor
             late = int(np.count_nonzero(belated))
@@ -138,7 +150,8 @@ class OrderedIndex(Subwindow):
                     self._belated = ScanIndex(BELATED, self.stored)
                 self._belated.insert(batch.take(np.flatnonzero(belated)))
                 batch = batch.take(np.flatnonzero(~belated))
-        super().insert(batch)
+        yield from self.storing(batch)
+        self._newest = batch
 
     @property
     def _longest_tail(self) -> int:
@@ -154,18 +167,41 @@ class OrderedIndex(Subwindow):
 
     def prepare(self) -> None:
         """Index what was inserted, unless it is so little that it can stay in the tail."""
+        together([self.preparing()], self._run_all)
+
+    def preparing(self) -> Walk:
         if not self.is_to_be_indexed:
             return
         space, index = self._opened()
         start, self._indexed = self._indexed, self.count
-        words, regular = space.words(self.slots, start, self.count)
+        waiting = self.count - start
+        stored, newest = self.stored, self._newest
+        slots: Any
+        if newest is not None and len(newest) == waiting:
+            slots, first = newest.slots, 0
+        else:
+            yield stored.take_deferred()
+            slots, first = self.slots, start
+        self._newest, count = None, waiting
+        words = yield from sorted_words(space, slots, first, waiting, start, stored.workers, stored.take_deferred)
+        if words is None:
+            yield stored.take_deferred()
+            found: list[Words] = []
+            yield [lambda: found.append(self._made(space, start, self.count))]
+            words, count = found[0], len(found[0])
+            words = np.concatenate([words, np.empty(padded(count) - count, np.uint64)])
+        yield from index.inserting(words, count)
+        self._run_table = None
+        if self._sealed:
+            yield from index.sealing()
+
+    def _made(self, space: KeySpace, start: int, stop: int) -> Words:
+        """The words of the regular tuples at some places, sorted; the others are kept apart."""
+        words, regular = space.words(self.slots, start, stop)
         if regular is not None:
             self._keep_apart(start, np.flatnonzero(~regular))
             words = words[regular]
-        index.insert(sort_words(words, PLACE_BITS))
-        self._run_table = None
-        if self._sealed:
-            index.seal()
+        return sort_words(words, PLACE_BITS)
 
     def _opened(self) -> tuple[KeySpace, WordIndex]:
         """The key space and the word index; both are opened at the first call."""
@@ -191,14 +227,20 @@ class OrderedIndex(Subwindow):
 
     def release(self) -> None:
         self._opening = None
+        memory = None if self._records is None else self._records.base
+        if isinstance(memory, np.ndarray) and memory.flags.owndata and len(self.stored.spare) < SPARES:
+            self.stored.spare.append(memory)
         if self._words is not None:
             self._words.release()
 
     def seal(self) -> None:
+        together([self.sealing()], self._run_all)
+
+    def sealing(self) -> Walk:
         self._sealed = True
         if self._words is not None:
-            self.prepare()
-            self._words.seal()
+            yield from self.preparing()
+            yield from self._words.sealing()
             self._run_table = None
 
     @property
@@ -210,10 +252,12 @@ class OrderedIndex(Subwindow):
     def words_in(self, space: KeySpace) -> WordIndex | None:
         return self._words if self._space is space else None
 
-    def compute_ahead(self, probing: Probing, workers: int, run_all: RunAll) -> None:
+    def computing_ahead(self, probing: Probing, workers: int) -> Walk:
         space = self._space
-        if space is not None:
-            probing.once(space, lambda: space.ranges(probing.batch, workers, run_all))
+        if space is not None and not probing.knows(space.state):
+            state = space.state
+            ranges = yield from computed_ranges(space, probing.batch, workers)
+            probing.once(state, lambda: ranges)
 
     @property
     def has_belated(self) -> bool:
@@ -300,10 +344,40 @@ class OrderedIndex(Subwindow):
             compared = int(state[COMPARED])
             found = kernel(
                 runs, low, high, _PLACE_MASK, space.rest_mask, owner,
-                batch.row, *window, sink.both_buffers, sink.row_buffers, state, *slots,
+                batch.row, *window, sink.both_buffers, tuple(sink.row_buffers), state, *slots,
             )  # fmt: skip
             sink.add_rows(found)
             yield int(state[COMPARED]) - compared
+
+    def group_jobs(self, group: Sequence[Self], probing: Probing, parts: int, left_probes: bool) -> list[Job] | None:
+        space = self._space
+        assert space is not None
+        ranges = self._ranges(probing)
+        reached = [subwindow for subwindow in group if subwindow._is_reached(probing)]
+        if ranges.irregular is not None:
+            return None
+        if not reached or not len(ranges.low):
+            return []
+        batch = probing.batch
+        if space.decides:
+            entry, slots = probe_runs_part, []
+        else:
+            entry, slots = self.stored.entry(check_runs_source, "check_runs_part"), self.stored.tested_of_probes(batch)
+        runs = np.concatenate([subwindow.run_table() for subwindow in reached])
+        if not len(runs):
+            return []
+        kept = [np.ascontiguousarray(array) for array in (batch.row, batch.low, batch.high, *slots)]
+        where = [address_of(array) for array in kept]
+        block: Integers = np.array([
+            address_of(runs), *runs.shape, address_of(ranges.low), address_of(ranges.high), len(ranges.low), parts,
+            int(_PLACE_MASK), int(space.rest_mask), address_of(ranges.owner), *where[:3], len(batch),
+            *probing.bounds[1:3], left_probes, *where[3:],
+        ], np.int64)  # fmt: skip
+        return [Job(entry, block, parts, (runs, ranges, kept, reached))]
+
+    @property
+    def beside_group(self) -> bool:
+        return not self.is_only_runs
 
     def _is_reached(self, probing: Probing) -> bool:
         """Whether any probing tuple's window reaches a tuple."""
@@ -329,7 +403,7 @@ class OrderedIndex(Subwindow):
         """What the probing tuples ask for in this subwindow's key space."""
         space = self._space
         assert space is not None
-        return probing.once(space, lambda: space.ranges(probing.batch))
+        return probing.once(space.state, lambda: space.ranges(probing.batch))
 
     def _probe_words(self, probing: Probing, ranges: Ranges, sink: PairSink) -> Iterator[int]:
         assert self._words is not None

@@ -109,25 +109,7 @@ def in_order(low: Words, high: Words, owner: Array) -> tuple[Words, Words, Place
 
 
 @compiled
-def merged(low, high, owner, more_low, more_high, more_owner, start):  # type: ignore[no-untyped-def]
-    """Two lists of ranges as one; `start` is added to the owners of the second list."""
-    n, m = len(low), len(more_low)
-    new_low, new_high = np.empty(n + m, np.uint64), np.empty(n + m, np.uint64)
-    new_owner = np.empty(n + m, np.int32)
-    i = j = 0
-    for k in range(n + m):
-        first = j == m or (i < n and low[i] <= more_low[j])
-        if first:
-            new_low[k], new_high[k], new_owner[k] = low[i], high[i], owner[i]
-            i += 1
-        else:
-            new_low[k], new_high[k], new_owner[k] = more_low[j], more_high[j], more_owner[j] + start
-            j += 1
-    return new_low, new_high, new_owner
-
-
-@compiled
-def _packed_lows(low, high, exact, last, base, shift, top, word_shift):  # type: ignore[no-untyped-def]
+def packed_lows(low, high, exact, last, base, shift, top, word_shift):  # type: ignore[no-untyped-def]
     """The lower ends of ranges as words that carry the number of their tuple; empty ranges are left out."""
     out = np.empty(len(low), np.uint64)
     n = np.int64(0)
@@ -143,10 +125,17 @@ def _packed_lows(low, high, exact, last, base, shift, top, word_shift):  # type:
 @compiled
 def _unpacked_lows(packed, high, base, shift, top, word_shift):  # type: ignore[no-untyped-def]
     """Lower ends, upper ends and owners of the ranges whose packed lower ends are given in ascending order."""
+    new_high, owner = np.empty(len(packed), np.uint64), np.empty(len(packed), np.int32)
+    simple_into(packed, high, base, shift, top, word_shift, new_high, owner)
+    return packed, new_high, owner
+
+
+@compiled
+def simple_into(packed, high, base, shift, top, word_shift, new_high, owner):  # type: ignore[no-untyped-def]
+    """The same: upper ends and owners go to arrays, lower ends stay where they are."""
     mask = np.uint64((1 << PLACE_BITS) - 1)
     start, by, most, to = np.uint64(np.int64(base)), np.uint64(shift), np.uint64(top), np.uint64(word_shift)
     ones = (np.uint64(1) << to) - np.uint64(1)
-    new_high, owner = np.empty(len(packed), np.uint64), np.empty(len(packed), np.int32)
     for i in range(len(packed)):
         at = packed[i] & mask
         packed[i] ^= at
@@ -154,13 +143,12 @@ def _unpacked_lows(packed, high, base, shift, top, word_shift):  # type: ignore[
         distance = np.uint64(0) if b < base else min((np.uint64(b) - start) >> by, most)
         new_high[i] = (distance << to) | ones
         owner[i] = at
-    return packed, new_high, owner
 
 
 @compiled
 def simple(low, high, exact, last, base, shift, top, word_shift):  # type: ignore[no-untyped-def]
     """The ranges of tuples that ask for one each: lower ends, upper ends and owners."""
-    packed = _packed_lows(low, high, exact, last, base, shift, top, word_shift)
+    packed = packed_lows(low, high, exact, last, base, shift, top, word_shift)
     scratch = np.empty(len(packed), np.uint64)
     ascending = scratch if radix_sort(packed, scratch, PLACE_BITS) else packed
     return _unpacked_lows(ascending, high, base, shift, top, word_shift)

@@ -23,6 +23,7 @@ from ..compile.intrinsics import (
     splat,
     store_lanes,
 )
+from .pair_slots import after_part, room_in_slot
 from .runs import (
     COORDINATES,
     COUNT,
@@ -210,7 +211,7 @@ def _rows_of(run, places, owner, probing_rows, window_low, window_high, is_whole
     """Turn places into row numbers, from `found` on. Keep a pair if the stored tuple lies in the probing one's window.
     Where all tuples of the run lie in all windows, there is no question to ask, and the loops become vectors."""
     ranges, stored = places[0], places[1]
-    probing_out, stored_out = out[0, found:], out[1, found:]
+    probing_out, stored_out = out[0][found:], out[1][found:]
     rows = carray(pointer(run[ROWS]), run[COUNT], np.int64)
     first, rows_count_up = run[FIRST_ROW], run[ROWS] == 0
     if is_whole:
@@ -247,7 +248,7 @@ def probe_runs(
     one run, `out` for the pairs of rows.
     Here every word in a range is a match, because the key decides alone; `check_runs_source` tests the condition too.
     """
-    found, room = 0, out.shape[1] - places.shape[1]
+    found, room = 0, len(out[0]) - places.shape[1]
     number, most = state[RUN], state[COMPARED] + MOST_WORDS
     while number < len(runs) and found <= room and state[COMPARED] <= most:
         run = runs[number]
@@ -262,3 +263,37 @@ def probe_runs(
             state[NEXT] = 0
     state[RUN] = number
     return found
+
+
+@compiled
+def probe_runs_part(block, part, slot):
+    """The entry (`compile.entries`) of `probe_runs`: a part is a share of the ranges."""
+    b = carray(pointer(block), BLOCK_WORDS, np.int64)
+    runs = carray(pointer(b[0]), (b[1], b[2]), np.int64)
+    low, high, owner = ranges_of_part(b, part)
+    out, places, state = room_in_slot(b[16], slot)
+    found = probe_runs(
+        runs, low, high, np.uint64(b[7]), np.uint64(b[8]), owner, carray(pointer(b[10]), b[13], np.int64),
+        carray(pointer(b[11]), b[13], np.int64), carray(pointer(b[12]), b[13], np.int64), b[14], b[15],
+        places, out, state,
+    )  # fmt: skip
+    return after_part(slot, found, state[RUN] == len(runs), len(out[0]) - found <= places.shape[1])
+
+
+@compiled
+def ranges_of_part(b, part):
+    """Lower ends, upper ends and owners of a share of the ranges."""
+    first, last = b[5] * part // b[6], b[5] * (part + 1) // b[6]
+    low = carray(pointer(b[3] + 8 * first), last - first, np.uint64)
+    high = carray(pointer(b[4] + 8 * first), last - first, np.uint64)
+    return low, high, carray(pointer(b[9] + 4 * first), last - first, np.int32)
+
+
+BLOCK_WORDS = 17
+"""What all parts of a search share, by place:
+
+0 to 2: where the run table lies, its lines and columns. 3 to 6: lower and upper ends of ranges, how many they are, and
+in how many parts they are probed. 7, 8: the masks of places and of rests. 9: the owners of ranges. 10 to 13: probing
+rows, the lower and upper ends of their windows, and how many there are. 14, 15: the last beginning and the first end of
+a window. 16: whether left tuples probe. Addresses of the probing slots follow.
+"""

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..arrays import Words
 from ..compile.cache import compiled
+from .spare_words import spare_words
 from .words import AT_ONCE, RunPlace
 
 SAMPLE = AT_ONCE
@@ -36,10 +37,11 @@ class Run:
 
     __slots__ = ("count", "place", "samples", "words")
 
-    def __init__(self, words: Words, count: int) -> None:
+    def __init__(self, words: Words, count: int, samples: Words | None = None) -> None:
+        """`samples` may have the first word of each partition already."""
         self.words, self.count = words, count
-        self.samples = np.empty(max(-(-count // SAMPLE), 1) + STRIDE, np.uint64)
-        _sample(words, count, self.samples)
+        self.samples = room_for_samples(count) if samples is None else samples
+        _sample(words, count, self.samples, samples is None)
         self.place = self._place()
 
     def _place(self) -> RunPlace:
@@ -57,15 +59,24 @@ class Run:
         return self.words[: self.count]
 
 
+def room_for_samples(count: int) -> Words:
+    """An array for the samples of so many words, and their padding."""
+    return spare_words(max(-(-count // SAMPLE), 1) + STRIDE)
+
+
 def padded(count: int) -> int:
     """The length of an array for `count` words and the padding."""
     return (count // SAMPLE + 2) * SAMPLE
 
 
 @compiled
-def _sample(words, count, samples):  # type: ignore[no-untyped-def]
-    """Note the first word of each partition, and pad behind the last word."""
+def _sample(words, count, samples, all_of_them):  # type: ignore[no-untyped-def]
+    """Note the first word of each partition, or only pad behind the last one; pad behind the last word."""
     for k in range(count, min(count + 2 * SAMPLE, len(words))):
         words[k] = np.uint64(0xFFFFFFFFFFFFFFFF)
-    for s in range(len(samples)):
-        samples[s] = words[s * SAMPLE] if s * SAMPLE < count else np.uint64(0xFFFFFFFFFFFFFFFF)
+    known = (count + SAMPLE - 1) // SAMPLE
+    if all_of_them:
+        for s in range(known):
+            samples[s] = words[s * SAMPLE]
+    for s in range(known, len(samples)):
+        samples[s] = np.uint64(0xFFFFFFFFFFFFFFFF)

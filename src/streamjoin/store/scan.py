@@ -8,11 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..tasks import RunAll
+import numpy as np
+
+from ..arrays import Integers
+from ..compile.background import is_rehearsing
+from ..payload.segments import address_of
+from ..tasks import Job, Walk
 from .batch import Batch, PairSink, Probing
 from .index import Index, IndexKind, Opening
-from .scan_kernel import BLOCK
-from .subwindow import Subwindow
+from .scan_kernel import BLOCK, PADDING, scan_source
+from .subwindow import FEW_STORED, GROUP, LONG_REACH, Subwindow
+
+SPANNED = 1 << 15
+"""Stored tuples that are cut into spans: a span stays in the cache while all probing tuples pass over it."""
 
 
 class ScanIndex(Subwindow):
@@ -37,8 +45,38 @@ class ScanIndex(Subwindow):
         start, stop = mine.start * BLOCK, min(mine.stop * BLOCK, self.count)
         return self.scan(probing, probing.mine(probing.batch), sink, start, stop)
 
-    def compute_ahead(self, probing: Probing, workers: int, run_all: RunAll) -> None:
-        self._grid(probing, 0, self.count)
+    def scan_jobs(self, probing: Probing, parts: int, left_probes: bool, by_stored: bool) -> list[Job] | None:
+        """A part scans a span of the stored tuples with some of the probing ones."""
+        batch, stored = probing.batch, self.stored
+        if not self.count or not len(batch):
+            return []
+        if self._grid(probing, 0, self.count) is not None and not is_rehearsing():
+            return None
+        first, last, begin, end, reached = self._reached(probing, batch, 0, self.count)
+        if begin >= end:
+            return []
+        count = end - begin
+        if FEW_STORED * count < len(batch) and not is_rehearsing():
+            return None
+        spans = max(min(parts, count // (2 * BLOCK)), 1) if by_stored or count > SPANNED else 1
+        pieces = max(min(-(-parts // spans), len(batch) // 32), 1)
+        slots = self._tested(begin, end + PADDING)
+        limit = len(slots[0]) if slots else end + PADDING - begin
+        first_row, rows = self.row.parts
+        coordinates = self.coordinate.slice(begin, end)
+        known = (
+            rows, coordinates, first, last, batch.low, batch.high, batch.row, *slots, *stored.tested_of_probes(batch)
+        )  # fmt: skip
+        kept = [np.ascontiguousarray(array) for array in known]
+        where = [address_of(array) if len(array) else 0 for array in kept]
+        block: Integers = np.array([
+            spans, pieces, len(batch), begin, count, limit, GROUP if reached < LONG_REACH * len(batch) else 0,
+            stored.at_once // 8, where[0], len(rows), first_row, *where[1:7], left_probes, *where[7:],
+        ], np.int64)  # fmt: skip
+        return [Job(stored.entry(scan_source, "scan_part"), block, spans * pieces, kept)]
+
+    def computing_ahead(self, probing: Probing, workers: int) -> Walk:
+        yield [lambda: self._grid(probing, 0, self.count)]
 
 
 def _open(opening: Opening) -> Index:

@@ -6,7 +6,7 @@ from ..predicate.condition import KERNEL_HEADER, ConditionText
 from ..predicate.lower import Lowered
 from ..predicate.pair_emitter import SYMBOLS, Near, Test
 from ..predicate.references import reference
-from ..side import Side
+from ..side import Side, other
 
 BLOCK = 1024
 """The most stored tuples in a slice of a scan: a few 32-bit columns of it stay in the first-level cache."""
@@ -14,6 +14,13 @@ PADDING = 64
 """Tuples that a vectorised loop takes at a time. Columns have room for as many behind their last tuple."""
 TILE = 4
 """Probing tuples that are compared with a slice together; their slots stay in registers."""
+SCAN_WORDS = 18
+"""What all parts of a scan share, by place. 0, 1: into how many spans the stored tuples are cut, and into how many
+pieces the probing ones. 2: the probing tuples. 3, 4: the place of the first stored tuple and how many there are. 5: the
+end of the columns. 6: the group (0: all). 7: comparisons of one call. 8 to 10: the stored rows, how many, the first. 11
+to 16: the stored coordinates, the first and last places, the lower and upper ends of windows, the probing rows. 17:
+whether left tuples probe. The addresses of the stored and of the probing slots follow.
+"""
 LONG_CONDITION = 10
 """A condition of more operations than this is computed at once for each slice, without looking for hits first."""
 
@@ -120,8 +127,24 @@ def scan_source(lowered: Lowered, stored: Side) -> str:
         any_lane = " | ".join(f"({text.lane(quick.condition, n)})" for n in names)
         return f"{setup}                    for j in range(padded):\n{inner}                        hit |= {any_lane}\n"
 
-    return f"""{KERNEL_HEADER}from streamjoin.store.integer_column import paired
+    def column(slot: int, side: Side, cut: str) -> str:
+        dtype = lowered.slots[side][slot].dtype
+        name, width = ("bool_", 1) if dtype == "bool" else (dtype, int(dtype.lstrip("uintfloa")) // 8)
+        return f"carray(pointer(b[{{}}] + {width} * {cut}), {'b[5]' if side == stored else 'count'}, np.{name})"
+
+    columns = [column(k, stored, "0") for k in text.stored_slots] + [
+        column(k, other(stored), "start") for k in text.probing_slots
+    ]
+    given = [text_.format(SCAN_WORDS + n) for n, text_ in enumerate(columns)]
+    stored_slots, probing_slots = (
+        "".join(f"        {text_},\n" for text_ in part)
+        for part in (given[: len(text.stored_slots)], given[len(text.stored_slots) :])
+    )
+    return f"""{KERNEL_HEADER}from numba import carray
+from streamjoin.store.integer_column import paired
+from streamjoin.store.pair_slots import PLACES, after_part, room_in_slot
 from streamjoin.store.words import COMPARED, DONE, NEXT, PARTITION, STOPPED
+from streamjoin.tasks import FULL
 
 
 @njit(nogil=True, error_model="numpy")
@@ -195,4 +218,30 @@ def scan({text.parameters("coordinates", "first_place")}, last_place, low, high,
     state[NEXT], state[COMPARED] = DONE, compared
     paired(places, found, probing_rows, base, first_row, rows, out)
     return found
+
+
+@njit(nogil=True)
+def scan_part(block, part, slot):
+    b = carray(pointer(block), {SCAN_WORDS + len(columns)}, np.int64)
+    out, places, state = room_in_slot(b[17], slot)
+    if len(out[0]) < PLACES:
+        return FULL
+    span, piece = part % b[0], part // b[0]
+    start, stop = b[2] * piece // b[1], b[2] * (piece + 1) // b[1]
+    count, least, most = stop - start, b[4] * span // b[0], b[4] * (span + 1) // b[0]
+    first, last = np.empty(count, np.int64), np.empty(count, np.int64)
+    firsts = carray(pointer(b[12] + 8 * start), count, np.int64)
+    lasts = carray(pointer(b[13] + 8 * start), count, np.int64)
+    for i in range(count):
+        first[i], last[i] = max(firsts[i], least), min(lasts[i], most)
+    found = scan(
+{stored_slots}        carray(pointer(b[11]), b[4], np.int64),
+{probing_slots}        first, last,
+        carray(pointer(b[14] + 8 * start), count, np.int64)[:count],
+        carray(pointer(b[15] + 8 * start), count, np.int64),
+        b[6] if b[6] > 0 else count, b[7], b[5], carray(pointer(b[16] + 8 * start), count, np.int64),
+        b[3], b[10], carray(pointer(b[8]), b[9], np.int64)[: b[9]], places, out, state,
+    )
+    return after_part(slot, found, state[NEXT] == DONE, len(out[0]) - found < PLACES)
+
 """

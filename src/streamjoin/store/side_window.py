@@ -13,7 +13,7 @@ import numpy as np
 from ..arrays import INT64_MAX, Rows, Words
 from ..predicate.lower import Lowered
 from ..side import Side
-from ..tasks import RunAll
+from ..tasks import Job, RunAll, Walk, together
 from . import batch as batches
 from .batch import Batch, PairSink, Probing
 from .chain import LARGEST, Chain
@@ -81,12 +81,27 @@ class SideWindow:
         """How few tuples meet this window while nothing has been indexed or dropped since."""
         self._chain = Chain(self._open, self._scanned)
 
+    def share_among(self, workers: int) -> None:
+        """So many threads may share the insertion of a batch."""
+        self._stored.workers = workers
+
     def insert(self, batch: Batch, floor: int | None = None) -> None:
         """Take tuples in. No tuple to come meets one below the floor."""
+        together([self.inserting(batch, floor)], self._run_all)
+        self._run_all(self._stored.take_deferred())
+
+    def taking_in(self, batch: Batch, floor: int | None = None) -> Walk:
+        """`insert` and `index_early`, in stages."""
+        yield from self.inserting(batch, floor)
+        yield from self.indexing_early()
+        yield self._stored.take_deferred()
+
+    def inserting(self, batch: Batch, floor: int | None = None) -> Walk:
+        """The same in stages."""
         if not self._scanned:
             self._keys.observe_stored(batch)
             self._chooser.note_stored(batch)
-        self._chain.insert(batch, floor)
+        yield from self._chain.inserting(batch, floor)
 
     def few(self, room: int) -> Few | None:
         """A way for few tuples to meet this window, if its newest subwindow has room for so many; None: they must take
@@ -172,19 +187,27 @@ class SideWindow:
 
     def index_early(self) -> None:
         """Index what was inserted, if it is known by now how it will be probed."""
+        together([self.indexing_early()], self._run_all)
+
+    def indexing_early(self) -> Walk:
+        """The same in stages."""
         if self._keys.is_informed and not self._is_open:
-            self._chain.prepare()
+            yield from self._chain.preparing()
         elif self._is_open and self._chooser.estimates:
-            self.prepare()
+            yield from self.preparing()
 
     def prepare(self) -> None:
         """Index what was inserted, where a search is the better path."""
+        together([self.preparing()], self._run_all)
+
+    def preparing(self) -> Walk:
+        """The same in stages."""
         if self._is_open and self._chooser.hashes and self.count <= MOST_MOVED:
             self._hash_older()
         elif self._is_open and self._chooser.searches:
             self._index_scanned()
         if not self._scanned and (not self._is_open or self._chooser.searches):
-            self._chain.prepare()
+            yield from self._chain.preparing()
 
     def _index_scanned(self) -> None:
         """Give an ordered index to subwindows that were opened to be scanned, unless they are small."""
@@ -220,14 +243,64 @@ class SideWindow:
         """
         if not len(batch):
             return []
-        if self._device_takes(Probing(batch)):
+        if self.device_takes(Probing(batch)):
             return [Probing(piece) for piece in batch.parts_of(DEVICE_PART)]
         if workers == 1 or len(batch) > batches.LARGEST_PART:
             return [Probing(piece) for piece in batch.parts(-(-len(batch) // parts))]
         probing = Probing(batch)
-        for subwindow in self._chain.subwindows:
-            subwindow.compute_ahead(probing, workers, self._run_all)
+        together([self.computing_ahead(probing, 1)], self._run_all)
         return probing.split(parts)
+
+    def computing_ahead(self, probing: Probing, workers: int) -> Walk:
+        """Compute in stages what all shares of a batch will need."""
+        for subwindow in self._chain.subwindows:
+            yield from subwindow.computing_ahead(probing, workers)
+
+    def jobs(
+        self, probing: Probing, parts: int, left_probes: bool, by_stored: bool = False
+    ) -> tuple[list[Job], list[Index], list[list[Index]]]:  # fmt: skip
+        """The work of probing as jobs that fill slots; and the subwindows and groups of them that must be probed
+        without: see `probe_beside_jobs`."""
+        jobs: list[Job] = []
+        alone: list[Index] = []
+        groups: list[list[Index]] = []
+        for subwindows in self._groups().values():
+            found = subwindows[0].group_jobs(subwindows, probing, parts, left_probes)
+            if found is None:
+                groups.append(subwindows)
+            else:
+                jobs += found
+        for subwindow in self._chain.subwindows:
+            if subwindow.beside_group:
+                found = subwindow.scan_jobs(probing, parts, left_probes, by_stored)
+                if found is None:
+                    alone.append(subwindow)
+                else:
+                    jobs += found
+        return jobs, alone, groups
+
+    def note_probed(self, probes: int, compared: int) -> None:
+        """So many tuples have probed with jobs, and were compared so often."""
+        if self._is_open and self._chooser.searches:
+            self._probed += probes
+            self._compared += compared
+
+    def _groups(self) -> dict[Hashable, list[Index]]:
+        groups: dict[Hashable, list[Index]] = {}
+        for subwindow in self._chain.subwindows:
+            group = subwindow.group
+            if group is not None:
+                groups.setdefault(group, []).append(subwindow)
+        return groups
+
+    def probe_beside_jobs(
+        self, alone: Sequence[Index], groups: Sequence[Sequence[Index]], probing: Probing, sink: PairSink
+    ) -> Iterator[int]:  # fmt: skip
+        """Find what the jobs of `jobs` leave out."""
+        for subwindow in alone:
+            yield from subwindow.probe(probing, sink)
+        for subwindows in groups:
+            yield from subwindows[0].probe_group(subwindows, probing, sink)
 
     def probe(self, probing: Probing, sink: PairSink, part: int = 0, parts: int = 1) -> Iterator[int]:
         """Find pairs. Gives the comparisons since the last time, each time the sink was filled further.
@@ -236,7 +309,7 @@ class SideWindow:
         every n-th one of the other subwindows.
         """
         own, subwindows = probing.within(part, parts), self._chain.subwindows
-        if self._device is not None and self._device_takes(probing):
+        if self._device is not None and self.device_takes(probing):
             return self._counted(self._with_device(self._device, probing, own, sink, part, parts), probing)
         if parts == 1 and len(subwindows) == 1 and subwindows[0].group is None:
             return subwindows[0].probe(own, sink)
@@ -254,7 +327,7 @@ class SideWindow:
         else:
             yield from found
 
-    def _device_takes(self, probing: Probing) -> bool:
+    def device_takes(self, probing: Probing) -> bool:
         """Whether the device scans for a batch. All shares and parts of it must agree, on whatever thread they are."""
         if self._device is None:
             return False

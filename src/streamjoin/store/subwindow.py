@@ -14,7 +14,7 @@ from ..compile.cache import Kernel, LazyKernel
 from ..compile.generic import is_ascending
 from ..predicate.lower import Lowered
 from ..side import Side, other
-from ..tasks import RunAll
+from ..tasks import Job, Walk
 from .batch import Batch, PairSink, Probing
 from .costs import comparison_cost, costs
 from .grid import Candidates, Grid, GridKeys, are_regular, grid_source
@@ -23,6 +23,7 @@ from .key_choice import KeyChooser
 from .keyspace import KeySpace
 from .reach import Reach, meeting
 from .scan_kernel import PADDING, scan_source
+from .table_jobs import store_job
 from .words import COMPARED, DONE, NEXT, WordIndex, new_state
 
 FEW_TESTS = 4
@@ -38,6 +39,10 @@ AT_ONCE, AT_ONCE_COMPUTED = 1 << 30, 1 << 23
 """Comparisons of one call of a scan, and of one that computes for each pair, which may take a hundred times longer:
 about a tenth of a second, so that Ctrl-C is soon seen."""
 
+FOR_EVER = 1 << 62
+"""The places of records that are no ring."""
+SPARES, ROOM_TO_GROW = 2, 8
+"""How many expired subwindows' records are kept, and what part of them is added, so that they serve larger ones too."""
 VAIN_GRIDS = 8
 """After so many grids that were not used, none is made until the paths are compared again."""
 FEW_PROBES = 128
@@ -65,11 +70,18 @@ class StoredSide:
     """Nanoseconds that a scan takes to compare two tuples."""
     at_once: int = field(init=False)
     """Comparisons of one call of a scan."""
+    workers: int = field(init=False, default=1)
+    """How many threads may share the insertion of a batch."""
+    spare: list[Array] = field(init=False, default_factory=list)
+    """Records of subwindows that have expired. Fresh memory takes longer to touch than tuples take to be stored."""
+    deferred: list[Job] = field(init=False, default_factory=list)
+    """The storing of tuples that have been taken in. It is done together with the next job, or before they are read."""
     vain_grids: int = field(init=False, default=0)
     """How many of the last grids had so many candidates that the batch was scanned. Threads may lose a count."""
     dearness: float = field(init=False)
     """How many times as much a comparison costs as one of a few tests, or 1 if it costs no more."""
     _kernels: dict[Template, Kernel] = field(init=False, default_factory=dict)
+    _entries: dict[str, LazyKernel] = field(init=False, default_factory=dict)
     _turned: Kernel | None = field(init=False, default=None)
     _shared: dict[Any, Any] = field(init=False, default_factory=dict)
 
@@ -87,6 +99,25 @@ class StoredSide:
         if template not in self._kernels:
             self._kernels[template] = LazyKernel(template(self.lowered, self.side), name)
         return self._kernels[template]
+
+    def take_deferred(self) -> list[Job]:
+        """The deferred jobs, which the caller sees done."""
+        jobs, self.deferred = self.deferred, []
+        return jobs
+
+    def records(self, count: int) -> Array:
+        """Memory for so many records."""
+        while self.spare:
+            found = self.spare.pop()
+            if count <= len(found) < 2 * count:
+                return found[:count]
+        return np.zeros(count + count // ROOM_TO_GROW, self.record)[:count]
+
+    def entry(self, template: Template, name: str) -> Kernel:
+        """The entry of a template's kernel (see `compile.entries`)."""
+        if name not in self._entries:
+            self._entries[name] = LazyKernel(template(self.lowered, self.side), name)
+        return self._entries[name].function
 
     def turned_kernel(self) -> Kernel:
         """The scan that takes this side's tuples as probing ones."""
@@ -136,7 +167,7 @@ class Subwindow:
         elif scanned:
             self.slots = {number: np.empty(capacity + PADDING, dtype) for number, dtype in stored.dtypes.items()}
         else:
-            self._records = np.empty(capacity + PADDING, stored.record)
+            self._records = stored.records(capacity + PADDING)
             self.slots = self._views(self._records)
         self.coordinate = IntegerColumn(capacity, explicit=scanned)
         self.reach = Reach(capacity)
@@ -190,9 +221,27 @@ class Subwindow:
             self.slots = self._views(self._records)
 
     def insert(self, batch: Batch) -> None:
-        start, end = self.count, self.count + len(batch)
         for number, stored in self.slots.items():
-            stored[start:end] = batch.slots[number]
+            stored[self.count : self.count + len(batch)] = batch.slots[number]
+        self._note(batch)
+
+    def storing(self, batch: Batch) -> Walk:
+        """The same in stages. The records are filled with the jobs that the window defers."""
+        if self._records is None:
+            Subwindow.insert(self, batch)
+            return
+        fields = self.stored.record.fields
+        if fields:
+            columns = [(batch.slots[number], fields[str(number)][1]) for number in self.slots]
+            self.stored.deferred.append(
+                store_job(columns, self._records, FOR_EVER, self.count, self.stored.workers)
+            )  # fmt: skip
+        self._note(batch)
+        yield from ()
+
+    def _note(self, batch: Batch) -> None:
+        """Tuples have been stored."""
+        start, end = self.count, self.count + len(batch)
         in_order = self.coordinate.append(batch.coordinate)
         self.reach.append(self.coordinate, start, end, in_order)
         self.row.append(batch.row)
@@ -201,8 +250,9 @@ class Subwindow:
     def probe(self, probing: Probing, sink: PairSink) -> Iterator[int]:
         raise NotImplementedError
 
-    def compute_ahead(self, probing: Probing, workers: int, run_all: RunAll) -> None:
+    def computing_ahead(self, probing: Probing, workers: int) -> Walk:
         """Nothing to compute."""
+        yield from ()
 
     @property
     def group(self) -> Hashable | None:
@@ -211,12 +261,34 @@ class Subwindow:
     def probe_group(self, group: Sequence[Self], probing: Probing, sink: PairSink) -> Iterator[int]:
         return iter(())
 
+    def group_jobs(self, group: Sequence[Self], probing: Probing, parts: int, left_probes: bool) -> list[Job] | None:
+        return None
+
+    @property
+    def beside_group(self) -> bool:
+        return True
+
+    def scan_jobs(self, probing: Probing, parts: int, left_probes: bool, by_stored: bool) -> list[Job] | None:
+        return None
+
     @property
     def key(self) -> str | None:
         return None
 
     def words_in(self, space: KeySpace) -> WordIndex | None:
         return None
+
+    def inserting(self, batch: Batch) -> Walk:
+        self.insert(batch)
+        yield from ()
+
+    def preparing(self) -> Walk:
+        self.prepare()
+        yield from ()
+
+    def sealing(self) -> Walk:
+        self.seal()
+        yield from ()
 
     def prepare(self) -> None:
         """Nothing to build."""

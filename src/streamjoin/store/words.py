@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import Integers, Places, Words
+from ..tasks import Walk
 
 PLACE_BITS = 22
 """Bits of a word that hold the place of a tuple in its subwindow; the key has the other 42."""
@@ -78,6 +79,16 @@ class WordIndex(Protocol):
 
     def insert(self, words: Words) -> None:
         """Add words in ascending order that are not there yet; the caller has checked that they fit."""
+
+    def inserting(self, words: Words, count: int) -> Walk:
+        """The same in stages. The array is given away: it has room for padding behind the first `count` words."""
+        self.insert(words[:count])
+        yield from ()
+
+    def sealing(self) -> Walk:
+        """`seal` in stages."""
+        self.seal()
+        yield from ()
 
     def probe(self, low: Words, high: Words, out_range: Places, out_place: Places, state: State) -> int:
         """Find, for each range i, all words w with low[i] <= w <= high[i] (none where low[i] > high[i]).

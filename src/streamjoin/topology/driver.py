@@ -14,6 +14,7 @@ from ..parallel.ports import Port
 from ..parallel.threads import Threads
 from ..side import SIDES, Side, other
 from ..store import Batch
+from ..tasks import do_all
 from .node import Block, Kind, LocalWindow, Message, Node, Visited
 from .node_window import Ledger, StoredWindow
 from .protocol import NO_FLOORS, Chores, Floors, Pairs, Setting, Unmet
@@ -85,8 +86,7 @@ class NodeTopology:
     def step(
         self, batches: Mapping[Side, Batch], chores: Chores = (), floors: Floors = NO_FLOORS
     ) -> Iterator[Pairs]:  # fmt: skip
-        for chore in chores:
-            chore()
+        do_all(chores)
         comparisons = sum(len(batch) * self.occupancy(other(side)) for side, batch in batches.items())
         if len(batches) == len(SIDES):
             comparisons += len(batches["left"]) * len(batches["right"])

@@ -31,6 +31,7 @@ from ..predicate.pairs import PairCondition
 from ..side import SIDES, Side, other
 from ..store import Batch
 from ..store.batch import concatenated, lasting
+from ..tasks import do_all
 from .protocol import NO_FLOORS, Chores, Floors, Pairs, Setting, Topology, Unmet
 from .shared_windows import SharedWindows
 from .three_step import ThreeStep
@@ -109,8 +110,7 @@ class Interim:
                     yield from self._beside.visit(side, batch)
             yield from self._successor.step(batches, chores, floors)
             return
-        for chore in chores:
-            chore()
+        do_all(chores)
         for side, batch in batches.items():
             self._held[side].add(lasting(batch, floors.get(side), batches.get(other(side))))
         for side, batch in batches.items():

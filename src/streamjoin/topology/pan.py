@@ -2,15 +2,15 @@
 
 The paper's five steps, on threads instead of machines:
 1. *collecting*: the engine gathers pushed tuples into batches (`flow.collector`);
-2. *preprocessing*: the manager sorts the batch's ranges and says what has to be done: create, insert, probe, expire;
-3. *sending*: commands go onto one list that all workers, the manager included, take from (`parallel.crew`);
-4. *processing*: a worker probes every subwindow of the other side with a range of the keys (section III-G3), or with
-   all of its side's batch if that is little work, while another one sorts the batch into the newest subwindow of its
-   own side, or probes with the other side's;
-5. *feedback*: each part's pairs go back to the manager, in the order of the parts, a bounded number at a time.
+2. *preprocessing*: the manager says what has to be done: create, insert, probe, expire;
+3. *sending*: it puts the parts of that onto a board that all workers, the manager included, take from
+   (`parallel.board`);
+4. *processing*: workers store, sort and merge both sides' new tuples and sort the ranges that they ask for, stage by
+   stage; then each probes every subwindow of the other side with a range of the keys (section III-G3);
+5. *feedback*: pairs go back to the manager, a bounded number at a time.
 
-Parts of a side have equally many probing tuples, so workers are busy however the keys are skewed. Insertions and probes
-of one chain never overlap.
+Parts of a side have equally many probing tuples, and there are several for each worker, so workers are busy however the
+keys are skewed. Insertions and probes of one chain never overlap.
 """
 
 from __future__ import annotations
@@ -20,22 +20,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from ..side import SIDES, Side, other
-from ..store import Batch
+from ..compile.background import is_rehearsing
+from ..side import Side, other
+from ..store import Batch, Probing
 from ..store.batch import lasting
-from ..tasks import one_after_another
+from ..tasks import Walk, together
 from .pace import Pace
 from .protocol import NO_FLOORS, Chores, Floors, Pairs, Setting
-from .shared_windows import ProbeTask, SharedWindows
+from .shared_windows import SharedWindows
 
 ALONE = 1024
 """A batch of fewer tuples is not worth a second thread."""
-PART_SECONDS = 0.001
-"""A part should take about as long: shorter ones cost more than they balance."""
-UNEVEN = 1.5
-"""By what factor the work of one side may be more than that of the other."""
-LARGE = 1 << 14
-"""Tuples to store in a step that are worth a second thread."""
+PARTS = 8
+"""Parts of a step's probing for each worker."""
 USUAL_SECONDS = 1e-7
 """What a probing tuple takes until one has been seen."""
 Sides = tuple[Side, ...]
@@ -43,16 +40,17 @@ Sides = tuple[Side, ...]
 
 
 class PanJoin(SharedWindows):
-    """The crew probes ranges of the keys, while one of it inserts."""
+    """The crew inserts, then probes ranges of the keys."""
 
     name: ClassVar[str] = "panjoin"
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self._commands: Counter[str] = Counter()
-        self._seconds_per_tuple: dict[tuple[Sides, Side], float] = {}
-        """What the probing of a side took in the last step of each kind. One side may find far more than the other."""
+        self._seconds_per_tuple: dict[Sides, float] = {}
+        """What a tuple took one thread in the last step of each kind."""
         self._pace: dict[Sides, Pace] = {}
+        self._steps = 0
 
     def step(
         self, batches: Mapping[Side, Batch], chores: Chores = (), floors: Floors = NO_FLOORS
@@ -64,101 +62,61 @@ class PanJoin(SharedWindows):
             self._commands["probe"] += len(batches)
             yield from small
             return
-        if probes < ALONE or self._crew.workers == 1:
+        self._steps += 1
+        is_alone = probes < ALONE or self._crew.workers == 1
+        if is_alone or (is_rehearsing() and self._steps % 4 < 2):  # both ways for both sides
             yield from self._step_alone(batches, chores, floors)
             return
-        sides = tuple(batches)
-        pace = self._pace.setdefault(sides, Pace())
-        shared = pace.shares(probes, sum(self._expected(sides, side, batch) for side, batch in batches.items()))
-        seconds, started = 0.0, time.perf_counter()
-        for pairs in (self._step_together if shared else self._step_alone)(batches, chores, floors):
+        pace = self._pace.get(tuple(batches))
+        if pace is None:
+            pace = self._pace[tuple(batches)] = Pace(self._crew.workers)
+        expected = probes * self._seconds_per_tuple.get(tuple(batches), USUAL_SECONDS)
+        workers = pace.workers(probes, expected) if not is_rehearsing() else self._crew.workers
+        seconds, started, busy = 0.0, time.perf_counter(), self._crew.worked
+        if workers == 1:
+            found = self._step_alone(batches, chores, floors)
+        else:
+            found = self._step_together(batches, chores, floors, workers)
+        for pairs in found:
             seconds += time.perf_counter() - started
             yield pairs
             started = time.perf_counter()
-        pace.note(probes, shared, seconds + time.perf_counter() - started)
+        seconds += time.perf_counter() - started
+        pace.note(probes, workers, seconds)
+        alone = seconds if workers == 1 else self._crew.worked - busy
+        self._seconds_per_tuple[tuple(batches)] = alone / probes
 
-    def _step_together(self, batches: Mapping[Side, Batch], chores: Chores, floors: Floors) -> Iterator[Pairs]:
+    def _step_together(
+        self, batches: Mapping[Side, Batch], chores: Chores, floors: Floors, workers: int
+    ) -> Iterator[Pairs]:  # fmt: skip
         """The crew shares the work."""
-        others = list(chores)
         stored = {side: lasting(batch, floors.get(side), batches.get(other(side))) for side, batch in batches.items()}
-        if len(batches) == 1:
-            ((side, batch),) = batches.items()
-            self._windows[other(side)].expect(batch)
-            self._windows[other(side)].prepare()
-            others.insert(0, lambda: self._insert(side, stored[side], floors.get(side)))
-        else:
-            inserts = [lambda s=s, b=b: self._insert(s, b, floors.get(s)) for s, b in stored.items()]
-            (self._crew.run if sum(map(len, stored.values())) >= LARGE else one_after_another)(inserts)
-            for side in SIDES:
-                self._windows[side].expect(batches[other(side)])
-                self._windows[side].prepare()
-        with self._crew.sharing(others) as shared:
-            tasks_of = {side: self._tasks(side, batch, parts) for side, batch, parts in self._cut(batches)}
-            tasks = [task for own in tasks_of.values() for task in own]
-            self._commands["probe"] += len(tasks)
-            now, waiting = tasks[: self._at_once], tasks[self._at_once :]
-            found = shared.run([task.run for task in now])
-        while now:
-            yield from found
-            self._count(now)
-            waiting = [task for task in now if not task.done] + waiting
-            now, waiting = waiting[: self._at_once], waiting[self._at_once :]
-            found = self._crew.run([task.run for task in now])
-        for side, own in tasks_of.items():
-            self._seconds_per_tuple[tuple(batches), side] = sum(task.seconds for task in own) / len(batches[side])
+        for side in batches:
+            self._windows[side].share_among(-(-workers // len(batches)))
+            self._windows[other(side)].expect(batches[side])
+        self._commands["probe"] += len(batches)
+        probings = [(side, Probing(piece)) for side, batch in batches.items() for piece in batch.parts()]
+        # What is computed for the probing is out of date if new tuples change the key space, but that is rare.
+        walks = [self._windows[side].taking_in(batch, floors.get(side)) for side, batch in stored.items()]
+        together([*walks, *self._ahead(probings, workers), *(chore() for chore in chores)], self._crew.run)
+        together([self._windows[other(side)].preparing() for side in batches], self._crew.run)
+        together(self._ahead(probings, workers), self._crew.run)
+        yield from self._found(probings, -(-PARTS * workers // len(probings)), workers)
 
     def _step_alone(self, batches: Mapping[Side, Batch], chores: Chores, floors: Floors) -> Iterator[Pairs]:
         """The manager does everything: to wake a worker would take longer."""
+        for window in self._windows.values():
+            window.share_among(1)
         self._take_in(batches, chores, floors)
         for side in batches:
             self._windows[side].index_early()
         self._commands["probe"] += len(batches)
         for side, batch in batches.items():
-            seconds, started = 0.0, time.perf_counter()
-            for pairs in self.probe(side, batch):
-                seconds += time.perf_counter() - started
-                yield pairs
-                started = time.perf_counter()
-            if len(batch) >= ALONE // 2:  # what a step costs to begin with says nothing of a tuple
-                seconds += time.perf_counter() - started
-                self._seconds_per_tuple[tuple(batches), side] = seconds / len(batch)
+            yield from self.probe(side, batch)
 
-    @property
-    def _at_once(self) -> int:
-        """How many tasks run before their pairs are handed on: only these can hold pairs."""
-        return 8 * self._crew.workers
-
-    def _expected(self, sides: Sides, side: Side, batch: Batch) -> float:
-        """The seconds that the probing of a side is likely to take, of one thread."""
-        return len(batch) * self._seconds_per_tuple.get((sides, side), USUAL_SECONDS)
-
-    def _cut(self, batches: Mapping[Side, Batch]) -> list[tuple[Side, Batch, int]]:
-        """Into how many parts to cut the probing of each side.
-
-        One side: a worker inserts first, so the rest is cut finer. Two sides that are about as much work: each keeps
-        half of the workers busy from the beginning to the end, and to cut it finer would only cost.
-        """
-        sides, workers = tuple(batches), self._crew.workers
-        expected = [self._expected(sides, side, batch) for side, batch in batches.items()]
-        half = -(-workers // 2)
-        if len(sides) == 2 and max(expected) < UNEVEN * min(expected):
-            return [(side, batch, half) for side, batch in batches.items()]
-        least = 2 * workers - 1 if len(sides) == 1 else half
-        parts = [min(max(int(seconds / PART_SECONDS), least), 8 * workers) for seconds in expected]
-        return list(zip(sides, batches.values(), parts, strict=True))
-
-    def _tasks(self, side: Side, batch: Batch, parts: int) -> list[ProbeTask]:
-        window = self._windows[other(side)]
-        workers = self._crew.workers
-        shares = window.shares(batch, workers if parts > 1 else 1, parts)
-        sinks = [self._sink(side) for _ in shares]
-        return [
-            ProbeTask(window.probe(share, sink), sink, self._crew) for share, sink in zip(shares, sinks, strict=True)
-        ]
-
-    def _insert(self, side: Side, batch: Batch, floor: int | None) -> None:
-        self._windows[side].insert(batch, floor)
-        self._windows[side].index_early()
+    def _ahead(self, probings: list[tuple[Side, Probing]], workers: int) -> list[Walk]:
+        share = -(-workers // len(probings))
+        return [self._windows[other(side)].computing_ahead(probing, share) for side, probing in probings]
 
     def expire(self, side: Side, floor: int) -> None:
         self._commands["expire"] += self._windows[side].expire(floor)

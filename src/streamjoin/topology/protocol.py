@@ -16,6 +16,7 @@ from ..parallel.crew import Crew
 from ..side import Side
 from ..store import Batch, SideWindow
 from ..store.batch import Decide
+from ..tasks import Walk
 
 Pairs = tuple[list[Rows], list[Rows]]
 """Rows of the left and of the right, piece by piece: the n-th row of one belongs to the n-th row of the other."""
@@ -26,7 +27,8 @@ Unmet = dict[Side, tuple[int, int]]
 MakeWindow = Callable[[Side, str], SideWindow]
 """Opens a window of one side with an index of this name; an empty name stands for the user's choice."""
 
-Chores = Sequence[Callable[[], None]]
+Chores = Sequence[Callable[[], Walk]]
+"""Work in stages that somebody should do sooner or later."""
 
 Floors = Mapping[Side, int | None]
 """Coordinates of each side; None where nothing can be said."""

@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 from ..compile.background import is_rehearsing
 from ..parallel.crew import Crew
 from ..side import SIDES, Side, other
-from ..store import Batch, PairSink, SideWindow
+from ..store import Batch, PairSink, Probing, SideWindow
 from ..store.batch import lasting
 from ..store.few import Few
+from ..store.pair_slots import PairSlots
+from ..tasks import Job, do_all, together
 from .protocol import NO_FLOORS, Chores, Floors, Pairs, Setting, Unmet
 from .small_steps import SmallSteps
 
@@ -52,6 +54,7 @@ class SharedWindows:
         self._windows: Mapping[Side, SideWindow] = {side: setting.make_window(side, "") for side in SIDES}
         self._decide, self._crew = setting.decide, setting.crew
         self._small = SmallSteps(self._windows, self._decide)
+        self._slots = PairSlots(self._crew.workers, self._decide)
         self.comparisons = 0
 
     def step(
@@ -66,16 +69,14 @@ class SharedWindows:
         return None if places is None else self._taken(places, some, chores)
 
     def _taken(self, places: Mapping[Side, Few], batches: Mapping[Side, Batch], chores: Chores) -> Iterator[Pairs]:
-        for chore in chores:
-            chore()
+        do_all(chores)
         yield from self._small.step(places, batches)
         self.comparisons += self._small.comparisons
         self._small.comparisons = 0
 
     def _take_in(self, batches: Mapping[Side, Batch], chores: Chores, floors: Floors) -> None:
         """Insert all batches before any of them probes: each tuple's [low, high) already says whom it may meet."""
-        for chore in chores:
-            chore()
+        together([chore() for chore in chores], self._crew.run)
         for side, batch in batches.items():
             stored = lasting(batch, floors.get(side), batches.get(other(side)))
             self._windows[side].insert(stored, floors.get(side))
@@ -104,6 +105,40 @@ class SharedWindows:
         if window.count:
             window.expect(batch)
             yield from self.probe(side, batch)
+
+    def _found(
+        self, probings: list[tuple[Side, Probing]], parts: int, workers: int, by_stored: bool = False
+    ) -> Iterator[Pairs]:  # fmt: skip
+        """The pairs of some batches, whose probing is cut into so many parts each, found by so many workers."""
+        jobs: list[Job] = []
+        tasks: list[ProbeTask] = []
+        for side, probing in probings:
+            window = self._windows[other(side)]
+            if window.device_takes(probing):
+                sink = self._sink(side)
+                tasks.append(ProbeTask(window.probe(probing, sink), sink, self._crew))
+                continue
+            found, alone, groups = window.jobs(probing, parts, side == "left", by_stored)
+            jobs += found
+            if alone or groups:
+                for share in probing.split(workers):
+                    sink = self._sink(side)
+                    beside = window.probe_beside_jobs(alone, groups, share, sink)
+                    tasks.append(ProbeTask(beside, sink, self._crew))
+        if jobs:
+            self._slots.make_ready()
+            for _ in self._crew.rounds(jobs, self._slots.words, workers):
+                yield from self._slots.take()
+            compared = self._slots.compared()
+            self.comparisons += compared
+            probes = sum(len(probing.batch) for _, probing in probings)
+            for side, probing in probings:
+                count = len(probing.batch)
+                self._windows[other(side)].note_probed(count, compared * count // probes)
+        while tasks:
+            yield from self._crew.run([task.run for task in tasks])
+            self._count(tasks)
+            tasks = [task for task in tasks if not task.done]
 
     def _sink(self, probing: Side) -> PairSink:
         return PairSink(self._decide, left_probes=probing == "left")
@@ -134,7 +169,7 @@ class SharedWindows:
 
     def workers(self, floors: Floors = NO_FLOORS) -> list[dict[str, Any]]:
         """The windows are shared: the first entry has the counts, each has the seconds that its thread was busy."""
-        first, *others = list(self._crew.busy.values()) or [0.0]
+        first, *others = self._crew.busy
         entries = [{"worker": 0, "busy_s": first, **self._shared_figures(floors)}]
         return entries + [{"worker": n, "busy_s": s} for n, s in enumerate(others, 1)]
 
@@ -150,3 +185,4 @@ class SharedWindows:
         """Let the tuples go. There are no threads but the crew's, which belongs to the engine."""
         for window in self._windows.values():
             window.clear()
+        self._slots.release()

@@ -1,0 +1,108 @@
+"""The board: every part is done once, by whatever thread, and full slots go on where they stopped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from numba import carray  # type: ignore[attr-defined]
+
+from streamjoin.compile.atomics import fetch_add
+from streamjoin.compile.cache import compiled
+from streamjoin.compile.intrinsics import pointer
+from streamjoin.parallel import crew as module
+from streamjoin.parallel.crew import Crew
+from streamjoin.tasks import DONE, FULL, MORE, SLOT_WORDS, Job
+
+from ..long import LONG
+
+ROUNDS = 100_000 if LONG else 3_000
+
+
+@compiled
+def count(block, part, slot):  # type: ignore[no-untyped-def]
+    """Count each part: block[1 + part] += 1."""
+    numbers = carray(pointer(block), 64, np.int64)
+    fetch_add(numbers, 1 + part, 1)
+    return DONE
+
+
+@compiled
+def fill(block, part, slot):  # type: ignore[no-untyped-def]
+    """A part puts 10 numbers into its slot, which holds 16; now and then it asks to be called again."""
+    words = carray(pointer(slot), SLOT_WORDS, np.int64)
+    while words[2] < 10:
+        if words[1] == 16:
+            return FULL
+        words[16 + words[1]] = 10 * part + words[2]
+        words[1] += 1
+        words[2] += 1
+        if words[2] % 4 == 0:
+            return MORE
+    words[2] = 0
+    return DONE
+
+
+@compiled
+def fail(block, part, slot):  # type: ignore[no-untyped-def]
+    return 0
+
+
+@pytest.fixture
+def crew() -> Iterator[Crew]:
+    made = Crew(4, cores=4)
+    yield made
+    made.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("streamjoin_")]
+
+
+def test_every_part_is_done_once(crew: Crew) -> None:
+    blocks = [np.zeros(64, np.int64) for _ in range(3)]
+    for number in range(ROUNDS):
+        parts = [number % 5, number % 17, 1 + number % 3]
+        for block in blocks:
+            block[:] = 0
+        crew.share([Job(count, block, many) for block, many in zip(blocks, parts, strict=True)])
+        for block, many in zip(blocks, parts, strict=True):
+            assert block[1 : 1 + many].tolist() == [1] * many
+            assert not block[1 + many :].any()
+
+
+@pytest.mark.parametrize("most", [1, 2, 4])
+def test_full_slots_go_on_where_they_stopped(crew: Crew, most: int) -> None:
+    for _ in range(ROUNDS // 100):
+        slots = np.zeros((crew.workers, SLOT_WORDS), np.int64)
+        found: list[int] = []
+        for _ in crew.rounds([Job(fill, np.zeros(1, np.int64), 30)], slots, most):
+            for slot in slots:
+                found += slot[16 : 16 + slot[1]].tolist()
+                slot[1] = 0
+        assert sorted(found) == list(range(300))
+
+
+def test_a_part_that_fails_is_an_error(crew: Crew) -> None:
+    with pytest.raises(RuntimeError, match="failed"):
+        crew.share([Job(fail, np.zeros(1, np.int64), 8)])
+
+
+def test_threads_sleep_and_are_woken_again(crew: Crew) -> None:
+    block = np.zeros(64, np.int64)
+    for _ in range(20):
+        crew.share([Job(count, block, 8)])
+        assert crew.run([lambda: 1, lambda: 2]) == [1, 2]
+        threading.Event().wait(0.002)
+    assert block[1:9].tolist() == [20] * 8
+
+
+def test_a_job_in_a_task_does_not_wait_for_the_board(crew: Crew) -> None:
+    block = np.zeros(64, np.int64)
+    crew.run([lambda: crew.share([Job(count, block, 8)]) for _ in range(20)])
+    assert block[1:9].tolist() == [20] * 8
+
+
+def test_there_are_no_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "cores_here", lambda: 2)
+    assert Crew(16).workers == 2
+    assert Crew(1).workers == 1
