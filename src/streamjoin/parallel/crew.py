@@ -67,6 +67,8 @@ class Crew:
 
     def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         """The tasks' results, in their order; jobs have none."""
+        if not tasks:
+            return []
         jobs = [task for task in tasks if isinstance(task, Job)]
         others = [task for task in tasks if not isinstance(task, Job)] if jobs else tasks
         if jobs:

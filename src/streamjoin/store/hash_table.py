@@ -28,7 +28,7 @@ from ..side import Side, other
 from ..tasks import Job, Walk, one_after_another, together
 from .batch import Batch, PairSink, Probing
 from .hashing import hash_keys
-from .table_jobs import hash_job, link_job, store_job
+from .table_jobs import hash_job, link_job, store_and_link, store_job
 from .words import COMPARED, NEXT, STOPPED, new_state
 
 if TYPE_CHECKING:
@@ -117,14 +117,20 @@ class HashTable:
         columns = [
             (own[name] if name in own else batch.slots[int(name)], fields[name][1]) for name in self._names
         ]  # fmt: skip
-        jobs = [store_job(columns, self._records, len(self._records), self.end, workers)]
-        keys = [batch.slots[number] for number in self._own_keys]
-        hashing = hash_job(keys, workers)
-        if hashing is not None:
-            jobs.append(hashing[0])
-        yield jobs
-        hashes = hash_keys(keys) if hashing is None else hashing[1]
-        yield [link_job(hashes, self.end, self._heads, self._records, fields["following"][1], workers)]
+        keys, following = [batch.slots[number] for number in self._own_keys], fields["following"][1]
+        if workers == 1:
+            kept = [(np.ascontiguousarray(column), place) for column, place in columns]
+            lines = np.array([(address_of(column), place, column.itemsize) for column, place in kept], np.int64)
+            ring = address_of(self._records), len(self._records), self._record.itemsize
+            store_and_link(lines, hash_keys(keys), self.end, *ring, self._heads, following)
+        else:
+            jobs = [store_job(columns, self._records, len(self._records), self.end, workers)]
+            hashing = hash_job(keys, workers)
+            if hashing is not None:
+                jobs.append(hashing[0])
+            yield jobs
+            hashes = hash_keys(keys) if hashing is None else hashing[1]
+            yield [link_job(hashes, self.end, self._heads, self._records, following, workers)]
         self._highest, disorder = disordered(batch.coordinate, self._highest)
         self.end += count
         if disorder:

@@ -48,15 +48,19 @@ def store_job(columns: Sequence[tuple[Array, int]], records: Array, capacity: in
 def store_part(block, part, slot):
     """The entry of `store_job`."""
     h = carray(pointer(block), 7, np.int64)
-    b = carray(pointer(block), 7 + 3 * h[6], np.int64)
-    size, capacity, number, count = h[1], h[2], h[3], h[4]
-    start, last = count * part // h[5], count * (part + 1) // h[5]
+    columns = carray(pointer(block + 8 * 7), (h[6], 3), np.int64)
+    _store(columns, h[4] * part // h[5], h[4] * (part + 1) // h[5], h[3], h[0], h[2], h[1])
+    return DONE
+
+
+@compiled
+def _store(columns, start, last, number, records, capacity, size):
     while start < last:
         place = (number + start) & (capacity - 1)
         stop = min(start + BLOCK, start + capacity - place, last)
-        target = h[0] + (place - start) * size
-        for c in range(h[6]):
-            source, out, width = b[7 + 3 * c], target + b[8 + 3 * c], b[9 + 3 * c]
+        target = records + (place - start) * size
+        for c in range(len(columns)):
+            source, out, width = columns[c, 0], target + columns[c, 1], columns[c, 2]
             if width == 8:
                 for i in range(start, stop):
                     move64(source + i * 8, out + i * size)
@@ -70,7 +74,6 @@ def store_part(block, part, slot):
                 for i in range(start, stop):
                     move8(source + i, out + i * size)
         start = stop
-    return DONE
 
 
 def hash_job(keys: Sequence[Array], workers: int) -> tuple[Job, Words] | None:
@@ -124,14 +127,10 @@ def link_part(block, part, slot):
     b = carray(pointer(block), 9, np.int64)
     hashes, heads = carray(pointer(b[0]), b[1], np.uint64), carray(pointer(b[3]), b[4], np.uint32)
     following = carray(pointer(b[5]), (1, b[6] // 4), np.uint32)
-    number, places, last = b[2], b[7] - 1, b[1] - 1
+    number, places = b[2], b[7] - 1
     buckets, own, each = np.uint64(b[4] - 1), np.uint64(part), np.uint64(b[4] // b[8])
     if b[8] == 1:
-        for i in range(b[1]):
-            prefetch(heads, np.int64(hashes[min(i + AHEAD, last)] & buckets))
-            bucket = hashes[i] & buckets
-            following[(number + i) & places, 0] = heads[bucket]
-            heads[bucket] = np.uint32(number + i)
+        _link(hashes, number, heads, following, places)
         return DONE
     mine = np.empty(AHEAD, np.int64)
     begin, end = own * each, (own + np.uint64(1)) * each
@@ -153,3 +152,21 @@ def link_part(block, part, slot):
         following[(number + mine[k]) & places, 0] = heads[at]
         heads[at] = np.uint32(number + mine[k])
     return DONE
+
+
+@compiled
+def _link(hashes, number, heads, following, places):
+    buckets, last = np.uint64(len(heads) - 1), len(hashes) - 1
+    for i in range(len(hashes)):
+        prefetch(heads, np.int64(hashes[min(i + AHEAD, last)] & buckets))
+        bucket = hashes[i] & buckets
+        following[(number + i) & places, 0] = heads[bucket]
+        heads[bucket] = np.uint32(number + i)
+
+
+@compiled
+def store_and_link(columns, hashes, number, records, capacity, size, heads, following):
+    """The same as a `store_job` and a `link_job`, in one call by one thread. `columns` has a line for each: where its
+    values lie, its place in a record, and how wide it is."""
+    _store(columns, 0, len(hashes), number, records, capacity, size)
+    _link(hashes, number, heads, carray(pointer(records + following), (1, size // 4), np.uint32), capacity - 1)
