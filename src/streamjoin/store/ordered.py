@@ -137,10 +137,16 @@ class OrderedIndex(Subwindow):
         return own if self._belated is None else concatenated([own, self._belated.as_batch()])
 
     def insert(self, batch: Batch) -> None:
-        together([self.inserting(batch)], one_after_another)
-        one_after_another(self.stored.take_deferred())
+        super().insert(self._timely(batch))
+        self._newest = None
 
     def inserting(self, batch: Batch) -> Walk:
+        timely = self._timely(batch)
+        yield from self.storing(timely)
+        self._newest = timely
+
+    def _timely(self, batch: Batch) -> Batch:
+        """The tuples of a batch that are not belated; the others are put apart, if they are few."""
         if self._floor is not None and extremes(batch.coordinate)[0] < self._floor:
             belated = batch.coordinate < self._floor
             late = int(np.count_nonzero(belated))
@@ -149,9 +155,8 @@ class OrderedIndex(Subwindow):
                 if self._belated is None:
                     self._belated = ScanIndex(BELATED, self.stored)
                 self._belated.insert(batch.take(np.flatnonzero(belated)))
-                batch = batch.take(np.flatnonzero(~belated))
-        yield from self.storing(batch)
-        self._newest = batch
+                return batch.take(np.flatnonzero(~belated))
+        return batch
 
     @property
     def _longest_tail(self) -> int:
