@@ -25,7 +25,7 @@ from ..long import LONG
 from ..pairwise import Row
 from ..predicates import KEY
 from .cases import CASES
-from .engines import SIZES, WINDOWS, engine_of, grouped, rule, table
+from .engines import SIZES, WINDOWS, Engine, engine_of, grouped, rule, table
 from .harness import Case, Pair, check, expected, numbered, run
 from .test_conformance import KINDS_OF_VALUES, WAYS, judge
 
@@ -117,11 +117,8 @@ def test_nodes_meet_the_tuples_that_came_before_them(rows: list[Row], monkeypatc
     assert across > len(rows)
 
 
-@pytest.mark.parametrize("rows", grouped(AUTO_ROWS, ("case",)))
-def test_the_path_changes_in_mid_stream(rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
-    if not LONG:
-        interpreted.install(monkeypatch)
-    dice = random.Random(str(rows))
+def change_at_random(monkeypatch: pytest.MonkeyPatch, dice: random.Random) -> None:
+    """Look at the paths every few tuples, and take any of them."""
 
     def toss(chooser: IndexChooser, window: int) -> None:
         chooser._chosen = dice.choice((SCAN, SEARCH, *[HASH] * bool(chooser._keys.lowered.hash_slots)))
@@ -134,5 +131,24 @@ def test_the_path_changes_in_mid_stream(rows: list[Row], monkeypatch: pytest.Mon
     monkeypatch.setattr("streamjoin.store.subwindow.costs", lambda: dice.choice((Costs(), free, free)))
     for name in ("REVIEW", "LOOK"):
         monkeypatch.setattr(side_window, name, 3)
+
+
+@pytest.mark.parametrize("rows", grouped(AUTO_ROWS, ("case",)))
+def test_the_path_changes_in_mid_stream(rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
+    if not LONG:
+        interpreted.install(monkeypatch)
+    change_at_random(monkeypatch, random.Random(str(rows)))
     for seed, row in enumerate(rows):
         judge(row, seed)
+
+
+@pytest.mark.parametrize("window", ["time", "count", "no-time"])
+def test_the_path_changes_while_several_threads_store(window: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tuples that wait to be stored are there before they move into another subwindow."""
+    change_at_random(monkeypatch, random.Random(window))
+    case, windows = jittered(), WINDOWS[window]
+    for seed in range(200 if LONG else 40):
+        engine = Engine("panjoin", "auto", 1 + seed % 3)
+        result = run(case, engine, windows, size=(20, 64, None)[seed // 3 % 3], seed=seed, poll_every=2)
+        wanted = expected(case, windows, arrivals=None if windows.time else result.arrivals)
+        check(case, result, wanted, order="none")

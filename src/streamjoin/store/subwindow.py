@@ -304,6 +304,8 @@ class Subwindow:
 
     def as_batch(self) -> Batch:
         """All tuples as they are stored; nobody is said to be in their windows."""
+        for job in self.stored.take_deferred():
+            job()
         slots: list[Any] = [None] * len(self.stored.lowered.slots[self.stored.side])
         for number, slot in self.slots.items():
             slots[number] = np.ascontiguousarray(slot[: self.count])
