@@ -8,6 +8,7 @@ import pytest
 
 PLACES = {
     "RELEASE_ROWS": "streamjoin.engine.steps.RELEASE_ROWS",
+    "FORGET_ROWS": "streamjoin.engine.steps.FORGET_ROWS",
     "GATE_CAPACITY": "streamjoin.engine.scale_gate.CAPACITY",
     "SLICE": "streamjoin.engine.replay.SLICE",
     "ENOUGH": "streamjoin.engine.replay.ENOUGH",

@@ -99,11 +99,18 @@ def test_a_batch_refused_at_the_door_does_not_break_the_join() -> None:
 @pytest.mark.parametrize("failing", [1, 2])
 @pytest.mark.parametrize("last", ["poll", "finish"])
 @pytest.mark.parametrize("order", ["none", "punctuated"])
-def test_a_poll_that_fails_loses_nothing(order: str, last: str, failing: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("are_few", [True, False])
+def test_a_poll_that_fails_loses_nothing(
+    are_few: bool, order: str, last: str, failing: int, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """Few rows have a short way to a table, others the usual one."""
+    fails = "layout" if are_few else "parted"
+    if not are_few:
+        monkeypatch.setattr(payload.Payload, "layout", lambda _: None)
     with opened(order=order) as join:
         join.push_left(rows([1, 2, 3], [1, 2, 3]))
         join.push_right(rows([1, 2, 3], [1, 2, 3]))
-        calls, take = itertools.count(1), payload.Payload.parted
+        calls, take = itertools.count(1), getattr(payload.Payload, fails)
 
         def sometimes(self: payload.Payload, *args: Any, **kwargs: Any) -> Any:
             if next(calls) == failing:
@@ -111,7 +118,7 @@ def test_a_poll_that_fails_loses_nothing(order: str, last: str, failing: int, mo
             return take(self, *args, **kwargs)
 
         with monkeypatch.context() as patch:
-            patch.setattr(payload.Payload, "parted", sometimes)
+            patch.setattr(payload.Payload, fails, sometimes)
             with pytest.raises((MemoryError, sj.StreamJoinError)):
                 getattr(join, last)()
             assert join.metrics()["pending"] == 3

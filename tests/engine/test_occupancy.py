@@ -28,7 +28,9 @@ WAYS: dict[str, Any] = {
 @pytest.mark.parametrize("row", [pytest.param(row, id="-".join(map(str, row.values()))) for row in pairwise(WAYS)])
 def test_expired_tuples_do_not_count(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     interpreted.install(monkeypatch)
-    constants.replace(monkeypatch, SMALLEST_BLOCK=5, SMALLEST_SUBWINDOW=16, SMALLEST_SCANNED=16, TAIL=3, SMALL_STEP=100)
+    constants.replace(
+        monkeypatch, FORGET_ROWS=1, SMALLEST_BLOCK=5, SMALLEST_SUBWINDOW=16, SMALLEST_SCANNED=16, TAIL=3, SMALL_STEP=100
+    )
     is_ready = [row["ready"] == "at once"]
     monkeypatch.setattr("streamjoin.engine.window_join.rehearsed", lambda *_: lambda: is_ready[0])
     rng = np.random.default_rng(2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -179,9 +180,9 @@ def test_several_threads_settle_at_once(monkeypatch: pytest.MonkeyPatch) -> None
         payload.append(pa.table({"s": texts[start : start + SEGMENT]}))
     append = payload._records.append
 
-    def slowly(row: int, table: pa.Table) -> list[Job]:
+    def slowly(*given: Any) -> list[Job]:
         time.sleep(0.05)
-        return append(row, table)
+        return append(*given)
 
     monkeypatch.setattr(payload._records, "append", slowly)
     rows, seen = np.array([0, len(texts) - 1]), []

@@ -170,7 +170,8 @@ def test_results_beyond_max_pending_wait(algorithm: str) -> None:
 
 
 @pytest.mark.parametrize("algorithm", NODES)
-def test_windows_are_let_go_and_work_is_shared(algorithm: str) -> None:
+def test_windows_are_let_go_and_work_is_shared(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    constants.replace(monkeypatch, FORGET_ROWS=1)
     rng = np.random.default_rng(1)
     with sj.WindowJoin(
         stream(rng, 1).schema, stream(rng, 1).schema,

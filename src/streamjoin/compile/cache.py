@@ -70,8 +70,9 @@ def _package_directory(module: str) -> str | None:
 
 
 def has_machine_code(function: Any) -> bool:
-    """Whether a compiled function can be called without waiting for the compiler, or may wait for it."""
-    return bool(function.overloads) or is_rehearsing() or is_first()
+    """Whether a compiled function can be called without waiting for the compiler, or may wait for it. Kernels that are
+    interpreted need no compiler."""
+    return bool(getattr(function, "overloads", True)) or is_rehearsing() or is_first()
 
 
 class Meanwhile:

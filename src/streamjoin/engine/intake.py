@@ -6,7 +6,7 @@ follows from the timestamps, in `flow.order`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -44,18 +44,30 @@ class Intake:
             read = {*self._programs[side].columns, *(node.name for node in rechecked if node.side == side)}
             self._texts[side] = [field.name for field in schemas[side] if field.name in read and is_text(field.type)]
 
-    def times(self, side: Side, table: pa.Table, where: str) -> Times | None:
-        """The timestamps in the unit that both streams share; None without a time column."""
+    def times(
+        self, side: Side, table: pa.Table, where: str, arrays: Sequence[pa.Array] | None = None
+    ) -> Times | None:  # fmt: skip
+        """The timestamps in the unit that both streams share; None without a time column. `arrays` are the columns of
+        the table, if each is one array."""
         if self._time is None:
             return None
         name, place, reader = self._time[side]
-        return reader.read(contiguous(table.column(place)), f"{where}: time column {name!r}")
+        column = contiguous(table.column(place)) if arrays is None else arrays[place]
+        return reader.read(column, f"{where}: time column {name!r}")
 
-    def slots(self, side: Side, table: pa.Table, where: str, *, are_checked: bool = False) -> SlotValues:
+    def slots(
+        self,
+        side: Side,
+        table: pa.Table,
+        where: str,
+        arrays: Sequence[pa.Array] | None = None,
+        *,
+        are_checked: bool = False,
+    ) -> SlotValues:
         """What the predicate reads of the rows. `are_checked`: their texts were found valid when they arrived."""
         program, columns = self._programs[side], {}
         for key, place in self._places[side]:
-            columns[key] = contiguous(table.column(place))
+            columns[key] = contiguous(table.column(place)) if arrays is None else arrays[place]
         try:
             if not are_checked:
                 for name in self._texts[side]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time as clock
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from weakref import finalize
 
@@ -25,7 +25,7 @@ from ..flow.progress import Progress
 from ..flow.results import Results
 from ..gpu.scan import device_scan
 from ..parallel.crew import Crew
-from ..payload import Payload, gathered, have_same_texts
+from ..payload import Payload, gathered, have_same_texts, plain
 from ..predicate.lower import Lowered
 from ..predicate.recheck import Recheck
 from ..predicate.slots import SlotValues
@@ -37,6 +37,8 @@ from ..topology.registry import ALGORITHMS
 from .latency import Latency
 from .options import MAX_BATCH, Options
 
+FORGET_ROWS = 1 << 11
+"""Where no result waits for windows to close, it is seen what has expired after so many rows."""
 RELEASE_ROWS = 1 << 14
 """The payload is searched for rows to release after it has grown by so many, or by an eighth."""
 
@@ -86,6 +88,8 @@ class Steps:
         self.results = Results(options.how, options.order, algorithm.finds_late, by_time)
         self.latency = Latency()
         self._release_at = dict.fromkeys(SIDES, RELEASE_ROWS)
+        self._unforgotten = 0
+        """Rows since it was seen what has expired."""
         self._is_news = False
         """Whether a stream has come further without a row, so that windows may have closed."""
 
@@ -104,9 +108,17 @@ class Steps:
         waiting = self._front.waiting(side)
         return waiting if waiting >= max(self._options.max_pending, MAX_BATCH) else 0
 
-    def take(self, side: Side, table: pa.Table, times: Times | None, slots: SlotValues, began: float) -> bool:
+    def take(
+        self,
+        side: Side,
+        table: pa.Table,
+        times: Times | None,
+        slots: SlotValues,
+        began: float,
+        arrays: Sequence[pa.Array] | None = None,
+    ) -> bool:
         """Take in rows that are not late, of a push that `began` then. Returns whether it is time to join what has been
-        collected."""
+        collected. `arrays` are the columns of the table, if each is one array."""
         payload = self.payload[side]
         first = payload.end
         if slots.long_text:
@@ -115,7 +127,7 @@ class Steps:
             self._push_order.push(side, first, table.num_rows)
         else:
             self.progress.advance(side, times)
-        payload.append(table)
+        payload.append(table, arrays)
         if self._needs_payload:
             payload.settle()
         steps = self._front.push(side, np.arange(first, payload.end), times, slots)
@@ -151,7 +163,8 @@ class Steps:
         if not self.has_work():
             if isinstance(self.topology, Interim):
                 self.topology = self.topology.retired() or self.topology
-            self._forget()
+            if self._unforgotten >= FORGET_ROWS or self.results.waits_for_windows:
+                self._forget()
         self.latency.add(began, self.results.count - before)
 
     def finish(self, began: float) -> None:
@@ -174,6 +187,7 @@ class Steps:
 
     def exercise(self) -> None:
         """Call what only results call, whether or not there were any: for a rehearsal."""
+        plain.rehearse()
         for side in SIDES:
             payload = self.payload[side]
             for rows in (np.arange(payload.first, payload.end), np.array([-1, payload.end - 1])):
@@ -220,6 +234,7 @@ class Steps:
             if not self._queue:
                 return False
             step = self._queue.popleft()
+            self._unforgotten += step.rows
             self.results.begin(step)
             # The front counts all that was taken in as seen, so its floors hold for later steps if none is waiting. A
             # rehearsal stores everything, so that it fills subwindows.
@@ -238,6 +253,7 @@ class Steps:
     def _forget(self) -> None:
         """Let go of what no tuple to come can meet. All that was taken in must have been joined: the front's floor
         counts it as seen."""
+        self._unforgotten = 0
         topology, results = self.topology, self.results
         unmet = topology.unmet()
         for side in SIDES:

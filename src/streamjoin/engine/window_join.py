@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from ..arguments import choose
 from ..arrays import INT64_MAX, Mask
-from ..arrow.tables import as_schema, as_table, conform, restored, result_schema, takeable
+from ..arrow.tables import as_schema, as_table, conform, restored, result_schema, single_arrays, takeable
 from ..arrow.times import Times, read_time
 from ..compile.cache import cache_directory
 from ..errors import ArgumentError, BackPressure, DataError, StateError
@@ -304,13 +304,14 @@ class WindowJoin:
         if not table.num_rows:
             return
         steps.payload[side].check(table, argument)
-        times = self._intake.times(side, table, argument)
-        slots = self._intake.slots(side, table, argument)
+        arrays = single_arrays(table)
+        times = self._intake.times(side, table, argument, arrays)
+        slots = self._intake.slots(side, table, argument, arrays)
         late = None
         on_time = None if times is None else steps.progress.on_time(side, times)
         if times is not None and on_time is not None:  # late rows take no part and are not kept here
             late, table = _rows_where(table, ~on_time), _rows_where(table, on_time)
-            times, slots = Times.of(times.ticks[on_time]), slots.where(on_time)
+            times, slots, arrays = Times.of(times.ticks[on_time]), slots.where(on_time), None
         # Nothing has changed so far: a batch that breaks a rule leaves the join as it was.
         try:
             counts = self._counts[side]
@@ -320,7 +321,7 @@ class WindowJoin:
                 counts["late"] += late.num_rows
                 if self.options.late == "keep":
                     self._late[side].append(late)
-            if steps.take(side, table, times, slots, began):
+            if steps.take(side, table, times, slots, began, arrays):
                 steps.advance()
         except BaseException:
             self.break_off()

@@ -102,6 +102,11 @@ class Results:
     def __len__(self) -> int:
         return self.count
 
+    @property
+    def waits_for_windows(self) -> bool:
+        """Whether some results come when windows close, or in order, or when no earlier one can follow."""
+        return self._sorted or bool(self._open) or self._finds_late
+
     def begin(self, step: Step) -> None:
         """The pairs of this step will follow."""
         for side, opened in self._open.items():

@@ -201,6 +201,17 @@ def gather_records(pieces, job, first_side, last_side, start, stop, streamed):
 
 
 @compiled
+def gather_side_of(pieces, side, lines, address, rows):
+    """The same for one side and all rows, where columns lie in one buffer at this address: a column that says b for its
+    address begins at b * rows / 8."""
+    columns = lines[2:].copy()
+    for c in range(len(columns)):
+        columns[c, 2] = address + (columns[c, 2] * rows >> 3)
+    source = lines[0, 0], lines[0, 1] << SEGMENT_BITS, lines[0, 2], lines[0, 3], lines[1, 0], lines[1, 1]
+    return _gather_side(pieces, side, 0, pieces[len(pieces) - 1], source, columns, False)
+
+
+@compiled
 def gather_records_part(block, part, slot):
     """The entry (`compile.entries`) of `gather_records`; a part takes a span of rows.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from ..arrow.tables import restored, takeable
 from ..tasks import Job, RunAll, Walk, one_after_another
 from .gather import SEGMENT_BITS
 from .kept_batches import KeptBatches
+from .plain import Layout, few_columns, layout_of
 from .records import Records, check_lengths
 from .same_texts import TextPlace, same_texts
 from .taking import Column, Place, Taking
@@ -41,8 +43,12 @@ class Payload:
         self._others = KeptBatches(pa.schema([schema.field(name) for name in self._other_names]))
         self._all = tuple(self._names)
         self._texts = [name for name, field in self._records.columns.items() if field.is_text]
-        self._unsettled: list[tuple[int, pa.Table]] = []
+        self._unsettled: list[tuple[int, pa.Table, Sequence[pa.Array] | None]] = []
+        """Rows that wait to be copied: the number of the first one, their table, and its columns if each is one array.
+        """
         self._settling = threading.Lock()
+        self._layout: Layout | None = None
+        """How few rows of all columns are gathered; it serves until segments come or go."""
         self.first = self.end = 0
 
     @property
@@ -54,10 +60,10 @@ class Payload:
         for name in self._texts:
             check_lengths(f"{argument}: column {name!r}", table.column(name))
 
-    def append(self, table: pa.Table) -> None:
+    def append(self, table: pa.Table, arrays: Sequence[pa.Array] | None = None) -> None:
         """Give the table's rows their numbers; they are copied by `settle`, which may be called later."""
         if table.num_rows:
-            self._unsettled.append((self.end, table))
+            self._unsettled.append((self.end, table, arrays))
             self.end += table.num_rows
 
     def settle(self) -> None:
@@ -79,8 +85,8 @@ class Payload:
 
     def _settled(self) -> list[Job]:
         jobs: list[Job] = []
-        for row, table in self._unsettled:
-            jobs += self._records.append(row, table)
+        for row, table, arrays in self._unsettled:
+            jobs += self._records.append(row, table, arrays)
             if self._other_names:
                 self._others.append(table.select(self._other_names))
         return jobs
@@ -117,6 +123,19 @@ class Payload:
         others = [name for name in names if name in self._other_names]
         return names, self._records.place(tuple(names), self.first), others
 
+    def layout(self) -> Layout | None:
+        """How to gather few rows; None: not all columns are in records, are values, and have had no NULL."""
+        if not self._records.is_plain or self._other_names:
+            return None
+        if self._unsettled:
+            self.settle()
+            if self._unsettled or not self._records.is_plain:
+                return None
+        known, place = self._layout, self._records.place(self._all, self.first)
+        if known is None or known.place is not place:
+            known = self._layout = layout_of(place)
+        return known
+
     def take_others(self, pieces: Sequence[Rows], names: list[str]) -> list[Column]:
         """Those that are not in records, or not yet."""
         rows = pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, np.int64), *pieces])
@@ -135,10 +154,10 @@ class Payload:
         self.settle()
         return None if self._unsettled else self._records.text_place(name)
 
-    def _from_tables(self, waiting: list[tuple[int, pa.Table]], rows: Rows, names: list[str]) -> list[Column]:
+    def _from_tables(self, waiting: Sequence[tuple[int, pa.Table, Any]], rows: Rows, names: list[str]) -> list[Column]:
         """Columns of rows that have not been copied into records. There may be none: then all rows are missing."""
         base = waiting[0][0] if waiting else 0
-        tables = [table for _, table in waiting] or [self.schema.empty_table()]
+        tables = [table for _, table, _ in waiting] or [self.schema.empty_table()]
         table = takeable(pa.concat_tables(table.select(names) for table in tables))
         absent = rows < 0
         places = pa.array(rows - base, mask=absent) if absent.any() else pa.array(rows - base)
@@ -151,6 +170,11 @@ def gathered(
 ) -> list[Column]:
     """All columns of one side, or of both, or those that are named. `rows` has the row numbers of each side, piece by
     piece. The tasks of both sides share the workers, so no side waits for the other."""
+    if columns is None:
+        layouts = [layout for payload in sides if (layout := payload.layout()) is not None]
+        few = few_columns(layouts, rows) if len(layouts) == len(sides) else None
+        if few is not None:
+            return list(few)
     parted, places, tasks = [], [], []
     for side, payload in enumerate(sides):
         names, place, others = payload.parted(columns)

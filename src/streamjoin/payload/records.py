@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array, Integers, Words
+from ..arrow.tables import single_arrays
 from ..compile.background import is_rehearsing
 from ..errors import DataError
 from ..tasks import Job
@@ -110,43 +113,42 @@ class Records:
         self._fields = [(schema.get_field_index(name), field) for name, field in self.columns.items()]
         self._sources = np.array([(0, field.offset, field.width) for field in self.columns.values()], np.int64)
         """For `scatter_records`; each batch fills in where its values lie."""
+        self.is_plain = not any(field.is_text for field in self.columns.values())
+        """Whether no column has texts, or has had a NULL."""
         self._segments = Segments()
         self._places: dict[tuple[str, ...], Place] = {}
         """The last ones that were asked for."""
         self._nowhere = pa.py_buffer(bytes(max(self._width, 1)))
 
-    def append(self, row: int, table: pa.Table) -> list[Job]:
+    def append(self, row: int, table: pa.Table, arrays: Sequence[pa.Array] | None = None) -> list[Job]:
         """Copy the rows of a table with all columns of the schema; the first one has the number `row`. What takes long
         is left to the jobs that are returned."""
-        chunks = []
-        for place, _ in self._fields:
-            column = table.column(place)
-            if column.num_chunks != 1:
-                return self._append_batches(row, table)
-            chunks.append(column.chunk(0))
-        return self._append(row, table.num_rows, chunks) if chunks else []
+        if arrays is None and (arrays := single_arrays(table)) is None:
+            return self._append_batches(row, table)
+        return self._append(row, table.num_rows, arrays) if self._fields else []
 
     def _append_batches(self, row: int, table: pa.Table) -> list[Job]:
         jobs: list[Job] = []
         for batch in table.to_batches():
             if batch.num_rows:
-                jobs += self._append(row, batch.num_rows, [batch.column(place) for place, _ in self._fields])
+                jobs += self._append(row, batch.num_rows, batch.columns)
                 row += batch.num_rows
         return jobs
 
-    def _append(self, row: int, count: int, chunks: list[pa.Array]) -> list[Job]:
+    def _append(self, row: int, count: int, arrays: Sequence[pa.Array]) -> list[Job]:
         sources, segments = self._sources, self._segments
         memory = []
-        for number, (_, field) in enumerate(self._fields):
-            chunk = chunks[number]
+        for number, (place, field) in enumerate(self._fields):
+            array = arrays[place]
             if field.is_plain:
-                sources[number, 0] = chunk.buffers()[1].address + chunk.offset * field.width
+                sources[number, 0] = array.buffers()[1].address + array.offset * field.width
             else:
-                values = field.values(row, chunk)
+                values = field.values(row, array)
                 memory.append(values)
                 sources[number, 0] = address_of(values)
-            if chunk.null_count or field.any_null:
-                field.mark_nulls(row, chunk)
+            if field.any_null or array.null_count:
+                field.mark_nulls(row, array)
+                self.is_plain = False
         while segments.end << SEGMENT_BITS < row + count:
             segments.append(segments.fresh(SEGMENT * self._width))
         addresses = segments.addresses
@@ -156,7 +158,7 @@ class Records:
         parts = max(count // (SHARED_ROWS // 2), 1)
         head = address_of(addresses), len(addresses), segments.first, row, count, parts, self._width, len(sources)
         block: Integers = np.array([*head, *sources.ravel().tolist()], np.int64)
-        return [Job(scatter_part, block, parts, (addresses, chunks, memory))]
+        return [Job(scatter_part, block, parts, (addresses, arrays, memory))]
 
     def release(self, segment: int) -> None:
         self._segments.release(segment)

@@ -48,6 +48,13 @@ class IntegerColumn:
             self.highest = highest
         return ascends and begins >= before
 
+    def extended(self, count: int, lowest: int, highest: int) -> None:
+        """Compiled code has put integers behind the others, which are not empty. Where there is no array, they count
+        up."""
+        self._count += count
+        self.lowest = min(self.lowest, lowest)
+        self.highest = max(self.highest, highest)
+
     def slice(self, start: int, stop: int) -> Integers:
         if self.array is None:
             return np.arange(self.first + start, self.first + stop)

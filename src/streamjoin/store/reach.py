@@ -24,6 +24,11 @@ class Reach:
         """Upper and lower; None while tuples are in order."""
 
     @property
+    def is_in_order(self) -> bool:
+        """Whether all coordinates so far have come in order."""
+        return self._bounds is None
+
+    @property
     def nbytes(self) -> int:
         return 0 if self._bounds is None else sum(bound.nbytes for bound in self._bounds)
 
@@ -64,7 +69,7 @@ def meeting(low: Integers, high: Integers, coordinate: Integers) -> tuple[Intege
     """For each coordinate: from where to where the windows [low, high) lie that hold it. Both bounds must ascend."""
     first, last = np.empty(len(coordinate), np.int64), np.empty(len(coordinate), np.int64)
     beyond = coordinate + 1
-    _find(high, low, 0, len(low), beyond, beyond, first, last)
+    find(high, low, 0, len(low), beyond, beyond, first, last)
     return first, last
 
 
@@ -84,7 +89,7 @@ def _extend(array, start, stop, upper, lower):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _find(upper, lower, start, stop, low, high, first, last):  # type: ignore[no-untyped-def]
+def find(upper, lower, start, stop, low, high, first, last):  # type: ignore[no-untyped-def]
     """Neighbours ask for neighbouring places, so each search begins where the one before ended. All may ask for the
     same: tuples that were pushed together can have one window."""
     begin, end = start, start
@@ -112,7 +117,7 @@ def _count_up(base, start, stop, low, high, first, last):  # type: ignore[no-unt
 
 @compiled
 def _slice(upper, lower, start, stop, low, high, first, last):  # type: ignore[no-untyped-def]
-    _find(upper, lower, start, stop, low, high, first, last)
+    find(upper, lower, start, stop, low, high, first, last)
     return _counted_from_first(first, last)
 
 

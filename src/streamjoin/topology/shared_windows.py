@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from ..compile.background import is_rehearsing
 from ..parallel.crew import Crew
 from ..side import SIDES, Side, other
-from ..store import Batch, PairSink, Probing, SideWindow
+from ..store import Batch, PairSink, Probing, SideWindow, few_scan
 from ..store.batch import lasting
 from ..store.few import Few
 from ..store.pair_slots import PairSlots
@@ -64,8 +64,11 @@ class SharedWindows:
 
     def _small_step(self, batches: Mapping[Side, Batch], chores: Chores, floors: Floors) -> Iterator[Pairs] | None:
         """A small step; None: this must be an ordinary one."""
+        if is_rehearsing():
+            few_scan.rehearse()
+            return None
         some = {side: batch for side, batch in batches.items() if len(batch)}
-        places = None if is_rehearsing() else self._small.places(some, floors)
+        places = self._small.places(some, floors)
         return None if places is None else self._taken(places, some, chores)
 
     def _taken(self, places: Mapping[Side, Few], batches: Mapping[Side, Batch], chores: Chores) -> Iterator[Pairs]:

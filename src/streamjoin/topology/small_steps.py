@@ -17,10 +17,12 @@ from ..store import Batch, PairSink, SideWindow
 from ..store.batch import Decide
 from ..store.chain import is_over
 from ..store.few import Few
+from ..store.few_scan import FewScans
+from ..store.scan import ScanIndex
 from ..store.subwindow import FEW_PROBES
 from .protocol import Floors, Pairs
 
-IN_A_ROW = 16
+IN_A_ROW = 64
 """After so many small steps an ordinary one follows."""
 
 
@@ -30,6 +32,7 @@ class SmallSteps:
     def __init__(self, windows: Mapping[Side, SideWindow], decide: Decide) -> None:
         self._windows = windows
         self._sinks = {side: PairSink(decide, left_probes=side == "left") for side in SIDES}
+        self._scans = FewScans(decide)
         self._in_a_row = 0
         self._probes = dict.fromkeys(SIDES, 0)
         """Tuples of each side that have probed in them."""
@@ -40,6 +43,8 @@ class SmallSteps:
         """Where the tuples of a small step lie, and will lie; None: the step must be an ordinary one."""
         found = self._found(batches, floors) if self._in_a_row < IN_A_ROW else None
         if found is None:
+            if self._in_a_row < IN_A_ROW:
+                self._scans.forget()
             self._in_a_row = 0
             for side, probes in self._probes.items():
                 self._windows[other(side)].passed_over(probes)
@@ -60,6 +65,16 @@ class SmallSteps:
         return found
 
     def step(self, places: Mapping[Side, Few], batches: Mapping[Side, Batch]) -> Iterator[Pairs]:
+        left, right = places["left"], places["right"]
+        if isinstance(left, ScanIndex) and isinstance(right, ScanIndex):
+            found = self._scans.step({"left": left, "right": right}, batches)
+            if found is not None:
+                for side, batch in batches.items():
+                    self._probes[side] += len(batch.row)
+                yield from found
+                self.comparisons += self._scans.comparisons
+                self._scans.comparisons = 0
+                return
         for side, batch in batches.items():
             places[side].newest.insert(batch)
             self._probes[side] += len(batch.row)
