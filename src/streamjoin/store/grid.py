@@ -129,8 +129,8 @@ class Grid:
             bits = max(bits - (self._rows[2] - 1).bit_length(), 0)
         self._columns = layout_of(column_of, tops, bits, _NOTHING, _NOTHING)
         cells = self._rows[2] * self._columns[2]
-        self._starts, self.order = self._memory.two(cells + 2, end - begin + FEW)
-        group(column_of, self._columns, row_of, self._rows, self._starts, self.order)
+        self._starts, self.order, cell_of = self._memory.arrays(cells + 2, end - begin + FEW, end - begin)
+        group(column_of, self._columns, row_of, self._rows, self._starts, self.order, cell_of)
 
     def serves(self, batch: Batch) -> bool:
         """Whether all tuples of a batch can be looked up."""
@@ -155,7 +155,7 @@ class Candidates:
     def __init__(self, tuples: int, runs: int) -> None:
         self._memory = _Memory.taken()
         self.runs, size = runs, runs * tuples
-        self.first, self.last = self._memory.two(size, size)
+        self.first, self.last = self._memory.arrays(size, size)
         self.first, self.last = self.first[:size], self.last[:size]
         self.count = 0
 
@@ -169,7 +169,7 @@ class _Memory:
     _spare: ClassVar[list[_Memory]] = []
 
     def __init__(self) -> None:
-        self._arrays: list[Places] = [np.empty(0, np.int32), np.empty(0, np.int32)]
+        self._arrays: list[Places] = [np.empty(0, np.int32)] * 3
 
     @classmethod
     def taken(cls) -> _Memory:
@@ -182,12 +182,12 @@ class _Memory:
         if len(self._spare) < MOST_SPARE and max(map(len, self._arrays)) <= LARGEST_SPARE:
             self._spare.append(self)
 
-    def two(self, *sizes: int) -> tuple[Places, Places]:
-        """Two arrays of at least these sizes."""
+    def arrays(self, *sizes: int) -> list[Places]:
+        """Arrays of at least these sizes, three at most."""
         for number, size in enumerate(sizes):
             if size > len(self._arrays[number]):
                 self._arrays[number] = np.zeros(1 << (size - 1).bit_length(), np.int32)
-        return self._arrays[0], self._arrays[1]
+        return self._arrays[: len(sizes)]
 
 
 _NOTHING: Array = np.empty(0, np.int64)
