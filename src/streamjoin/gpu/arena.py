@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Integers
-from ..store.subwindow import StoredSide, Subwindow
+from ..store.stored_side import StoredSide
+from ..store.subwindow import Subwindow
 from .machine import Machine
 from .runs import Runs
 from .search_key import SearchKey

@@ -20,7 +20,7 @@ from ..arrays import Integers
 from ..predicate.lower import Lowered
 from ..side import other
 from ..store.batch import PairSink
-from ..store.subwindow import StoredSide
+from ..store.stored_side import StoredSide
 from . import kernel
 from . import machine as machines
 from .arena import Arena

@@ -17,7 +17,8 @@ from ..compile.background import REHEARSALS, is_first, is_rehearsing
 from ..predicate.lower import Lowered
 from ..side import Side, other
 from ..store.batch import Batch, PairSink, Probing
-from ..store.subwindow import StoredSide, Subwindow
+from ..store.stored_side import StoredSide
+from ..store.subwindow import Subwindow
 from . import machine as machines
 from .arena import Arena
 from .launches import GpuFailed, Kernels, Launches, Work

@@ -20,7 +20,6 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from ..arrays import INT64_MAX, INT64_MIN, Array, Places
-from ..predicate.condition import KERNEL_HEADER, ConditionText
 from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..side import Side, other
@@ -191,35 +190,3 @@ class _Memory:
 
 
 _NOTHING: Array = np.empty(0, np.int64)
-
-
-def grid_source(lowered: Lowered, stored: Side) -> str:
-    """Test the candidates of a grid, and write the rows of those that match."""
-    text = ConditionText(lowered, stored)
-    return f"""{KERNEL_HEADER}from streamjoin.store.grid_kernels import CHUNK, FEW, expand
-from streamjoin.store.words import COMPARED, DONE, MOST_TUPLES, NEXT, STOPPED
-
-
-@njit(nogil=True, error_model="numpy")
-def grid({text.parameters("coordinates", "order")}, first, last, runs, low, high, probing_rows, start, first_row, rows,
-         pairs, out, state):
-    found, room = np.uint64(0), out.shape[1]
-    begin, done, compared = state[NEXT], state[STOPPED], state[COMPARED]
-    most = compared + MOST_TUPLES
-    counts_up = len(rows) == 0
-{text.views(4, "")}    while begin < len(first) and compared <= most:
-        limit = min(CHUNK, room - np.int64(found), pairs.shape[1] - FEW)
-        if limit < FEW:
-            break
-        count, begin, done = expand(order, first, last, runs, begin, done, limit, pairs)
-        compared += count
-        for c in range(count):
-            i, j = np.int64(np.uint32(pairs[0, c])), np.int64(np.uint32(pairs[1, c]))
-{text.load("i", "i", 12)}{text.lines("i", 12)}            hit = {text.lane(lowered.condition, "i")}
-            out[0, found] = probing_rows[i]
-            out[1, found] = first_row + start + j if counts_up else rows[start + j]
-            where = coordinates[j]
-            found += np.uint64(hit & (where >= low[i]) & (where < high[i]))
-    state[NEXT], state[STOPPED], state[COMPARED] = DONE if begin >= len(first) else begin, done, compared
-    return np.int64(found)
-"""
