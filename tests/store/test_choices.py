@@ -20,7 +20,7 @@ def test_auto_follows_the_data() -> None:
     """Many candidates: scan. Few: BI-Sort. It switches when a new subwindow is opened, and says why."""
     schema = stream(1, 1).schema
     with sj.WindowJoin(schema, schema, on=BAND, window=20_000) as join:
-        fill(join, lambda n, seed: stream(n, 1_000_000, seed), 50, 1000)
+        fill(join, lambda n, seed: stream(n, 1_000_000, seed), 150, 300)
         chosen = join.metrics()["indexes"]["left"]
         assert chosen["index"] == "bi-sort"
         assert "candidates" in chosen["why"]

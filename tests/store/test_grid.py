@@ -79,6 +79,7 @@ def test_every_match_is_a_candidate_once(keys: list[int], asked: list[tuple[int,
     begin = len(keys) // 3
     asking = Batch(low, low, low, low, probing)
     grid = Grid(GridKeys(GridKey(key)), slots, begin, len(keys), asking)
+    grid.grouping()
     found = grid.candidates(asking)
     total = 0
     for i in range(len(low)):
@@ -127,6 +128,7 @@ def test_every_match_in_two_keys_is_a_candidate_once(
     bounds = np.array(asked, np.int64).reshape(-1, 4)
     probing = Batch(*[bounds[:, 0]] * 4, list(bounds.T.copy()))
     grid = Grid(keys, [own[:, 0], tops[0], own[:, 1], tops[1]], 0, len(own), probing)
+    grid.grouping()
     found = grid.candidates(probing)
     total = 0
     for i, (low, high, row_low, row_high) in enumerate(asked):

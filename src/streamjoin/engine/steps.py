@@ -37,7 +37,7 @@ from ..topology.registry import ALGORITHMS
 from .latency import Latency
 from .options import MAX_BATCH, Options
 
-FORGET_ROWS = 1 << 11
+FORGET_ROWS = 3 << 12
 """Where no result waits for windows to close, it is seen what has expired after so many rows."""
 RELEASE_ROWS = 1 << 14
 """The payload is searched for rows to release after it has grown by so many, or by an eighth."""

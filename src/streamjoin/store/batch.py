@@ -45,6 +45,13 @@ class Batch:
     def take(self, places: Rows) -> Batch:
         return self._select(places)
 
+    def copied(self, start: int, stop: int) -> Batch:
+        """A slice in memory of its own."""
+        cut = slice(start, stop)
+        slots = [slot[cut].copy() for slot in self.slots]
+        row, coordinate, low, high = (column[cut].copy() for column in (self.row, self.coordinate, self.low, self.high))
+        return Batch(row, coordinate, low, high, slots)
+
     def every(self, start: int, step: int) -> Batch:
         """The tuples at places start, start + step, start + 2 * step and so on."""
         return self._select(slice(start, None, step))
@@ -92,7 +99,7 @@ def lasting(batch: Batch, floor: int | None, probing: Batch | None) -> Batch:
     if count == last - first and 2 * count > len(batch):
         return batch.slice(first, last)
     if count == last - first:
-        return batch.take(np.arange(first, last))
+        return batch.copied(first, last)
     where = batch.coordinate
     return batch.take(np.flatnonzero((where >= floor) | ((where >= low) & (where < high))))
 

@@ -48,11 +48,11 @@ class Costs:
     """The same where few stored tuples are compared with all probing ones."""
     scan_step: float = 30_000.0
     """To begin a step that scans."""
-    grid_step: float = 10_000.0
+    grid_step: float = 35_000.0
     """To begin a grid of the tuples that a batch reaches."""
-    grid_stored: float = 6.0
+    grid_stored: float = 3.0
     """To put a tuple that is reached into a grid that lies in the cache."""
-    grid_far: float = 250.0
+    grid_far: float = 150.0
     """How much more it takes if neither the grid nor what is looked up is in the cache."""
     grid_probe: float = 10.0
     """To find the candidates of a probing tuple there."""
@@ -72,7 +72,7 @@ class Costs:
     """To begin a step that searches: the batch is sorted, and each run is looked up."""
     hashed: float = 24.0
     """To put a tuple into a hash table, and to find the bucket of a probing one: half of it each."""
-    chained: float = 5.0
+    chained: float = 3.0
     """To test a tuple of a bucket."""
     far: float = 30.0
     """To wait for a bucket that is not in the cache."""
@@ -82,6 +82,10 @@ class Costs:
     def to_group(self, tuples: int, keys: int) -> float:
         """To put so many tuples into a grid of one or two keys."""
         return tuples * (keys * self.grid_stored + self.grid_far * _far(tuples) ** 2)
+
+    def to_look_up(self, keys: int) -> float:
+        """To find the candidates of a probing tuple: with two keys there are two runs, each by two intervals."""
+        return self.grid_probe * keys**2
 
     def to_test(self, tuples: int) -> float:
         """To test a candidate that was found in a grid of so many tuples."""
@@ -96,8 +100,8 @@ class Costs:
 
 VECTORS = ("compare", "irregular")
 SEARCHES = (
-    "grid_stored", "grid_far", "grid_probe", "grid_candidate", "insert", "range_", "passed", "candidate", "hashed",
-    "chained", "far",
+    "scanned_probe", "turned_probe", "grid_stored", "grid_far", "grid_probe", "grid_candidate", "insert", "range_",
+    "passed", "candidate", "hashed", "chained", "far",
 )  # fmt: skip
 """The figures that follow each of the two measurements."""
 REFERENCE = {"vectors": 0.030, "searches": 37.0}

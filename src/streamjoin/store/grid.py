@@ -19,12 +19,14 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from ..arrays import INT64_MAX, INT64_MIN, Array, Places
+from ..arrays import INT64_MAX, INT64_MIN, Array, Integers, Places
+from ..payload.segments import address_of
 from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..side import Side, other
+from ..tasks import Job
 from .batch import Batch
-from .grid_kernels import FEW, fixed, group, layout_of, look_up, scale_of
+from .grid_kernels import FEW, fixed, group_part, layout_of, look_up_part, scale_of
 
 CELLS_PER_TUPLE = 2
 MOST_SPARE, LARGEST_SPARE = 16, 1 << 20
@@ -127,9 +129,14 @@ class Grid:
             self._rows = layout_of(row_of, row_tops, bits, *keys.rows.asked(probing, self._row_scale))
             bits = max(bits - (self._rows[2] - 1).bit_length(), 0)
         self._columns = layout_of(column_of, tops, bits, _NOTHING, _NOTHING)
-        cells = self._rows[2] * self._columns[2]
-        self._starts, self.order, cell_of = self._memory.arrays(cells + 2, end - begin + FEW, end - begin)
-        group(column_of, self._columns, row_of, self._rows, self._starts, self.order, cell_of)
+        cells, count = self._rows[2] * self._columns[2], end - begin
+        self._starts, self.order, cell_of = self._memory.arrays(cells + 2, count + FEW, count)
+        block: Integers = np.array([
+            count, *_where(column_of), *self._columns[:3], *_where(row_of), *self._rows[:3], address_of(self._starts),
+            address_of(self.order), address_of(cell_of),
+        ], np.int64)  # fmt: skip
+        self.grouping = Job(group_part, block, 1, (column_of, row_of, self._starts, self.order, cell_of))
+        """Puts the tuples into their cells. It must be done before anything is looked up."""
 
     def serves(self, batch: Batch) -> bool:
         """Whether all tuples of a batch can be looked up."""
@@ -137,12 +144,24 @@ class Grid:
 
     def candidates(self, batch: Batch) -> Candidates:
         """What each tuple of a batch has to be compared with."""
-        keys = self._keys
-        found = Candidates(len(batch), keys.runs)
-        asked = keys.columns.asked(batch, self._scale)
-        of_rows = (_NOTHING, _NOTHING) if keys.rows is None else keys.rows.asked(batch, self._row_scale)
-        found.count = look_up(*asked, self._columns, *of_rows, self._rows, self._starts, found.first, found.last)
+        found, job = self.looking_up(batch, 1)
+        job()
         return found
+
+    def looking_up(self, batch: Batch, parts: int) -> tuple[Candidates, Job]:
+        """The same, once the job is done."""
+        keys = self._keys
+        found = Candidates(len(batch), keys.runs, parts)
+        asked = [*keys.columns.asked(batch, self._scale)]
+        if keys.rows is not None:
+            asked += keys.rows.asked(batch, self._row_scale)
+        asked = [np.ascontiguousarray(ends) for ends in asked]
+        block: Integers = np.array([
+            len(batch), parts, address_of(self._starts), len(self._starts), address_of(found.first),
+            address_of(found.last), address_of(found.counts), keys.runs, *self._columns, *self._rows,
+            *[number for ends in asked for number in _where(ends)], *[0] * (8 - 2 * len(asked)),
+        ], np.int64)  # fmt: skip
+        return found, Job(look_up_part, block, parts, (self, found, asked))
 
     def __del__(self) -> None:
         self._memory.give_back()
@@ -151,12 +170,17 @@ class Grid:
 class Candidates:
     """Tuple i of a batch has those at order[first[k] : last[k]] of a grid, for `runs` numbers k from runs * i on."""
 
-    def __init__(self, tuples: int, runs: int) -> None:
+    def __init__(self, tuples: int, runs: int, parts: int) -> None:
         self._memory = _Memory.taken()
         self.runs, size = runs, runs * tuples
         self.first, self.last = self._memory.arrays(size, size)
         self.first, self.last = self.first[:size], self.last[:size]
-        self.count = 0
+        self.counts: Integers = np.zeros(parts, np.int64)
+        """How many each part of the batch has."""
+
+    @property
+    def count(self) -> int:
+        return int(self.counts.sum())
 
     def __del__(self) -> None:
         self._memory.give_back()
@@ -190,3 +214,8 @@ class _Memory:
 
 
 _NOTHING: Array = np.empty(0, np.int64)
+
+
+def _where(array: Array) -> tuple[int, int]:
+    """For compiled code: where an array lies, and how wide its numbers are; 0 for an empty one."""
+    return (address_of(array), array.itemsize) if len(array) else (0, 0)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import carray  # type: ignore[attr-defined]
 
 from ..arrays import INT64_MAX, INT64_MIN
 from ..compile.cache import compiled
+from ..compile.intrinsics import pointer
+from ..tasks import DONE
 
 SAMPLE = 64
 """Tuples whose keys say where most keys lie. Keys beyond that share the first and the last cell."""
@@ -17,7 +20,7 @@ many there are."""
 
 
 @compiled
-def _cell(key, base, shift, cells):  # type: ignore[no-untyped-def]
+def _cell(key, base, shift, cells):
     """Cells ascend with keys."""
     if key <= base:
         return np.int64(0)
@@ -25,7 +28,7 @@ def _cell(key, base, shift, cells):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def scale_of(bits, real, most):  # type: ignore[no-untyped-def]
+def scale_of(bits, real, most):
     """The power of two that makes usual floats numbers of `FIXED_BITS` bits, by the middle one of a sample."""
     step = max(len(bits) // SAMPLE, 1)
     values = _floats(bits[::step].copy(), real, most)
@@ -44,7 +47,7 @@ def scale_of(bits, real, most):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _floats(bits, real, most):  # type: ignore[no-untyped-def]
+def _floats(bits, real, most):
     """The floats whose ordered bits these are."""
     raw = np.empty(len(bits), bits.dtype)
     for i in range(len(bits)):
@@ -53,7 +56,7 @@ def _floats(bits, real, most):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def fixed(bits, real, most, scale):  # type: ignore[no-untyped-def]
+def fixed(bits, real, most, scale):
     """Floats as whole numbers in the same order, given their ordered bits. NaN is the largest number of that order."""
     out = np.empty(len(bits), np.int64)
     values = _floats(bits, real, most)
@@ -67,7 +70,7 @@ def fixed(bits, real, most, scale):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _ends(some, size):  # type: ignore[no-untyped-def]
+def _ends(some, size):
     """Where most keys lie, as an ascending sample says: the whole of it and a little more, but no further beyond its
     middle half than twice the width of that. So a few far keys do not make all cells wide."""
     lowest = np.uint64(INT64_MIN)
@@ -84,7 +87,7 @@ def _ends(some, size):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def layout_of(keys, tops, bits, low, high):  # type: ignore[no-untyped-def]
+def layout_of(keys, tops, bits, low, high):
     """About 2**bits cells for some keys, each of them so wide that any interval [low - widest, high] touches two at
     most; `low` and `high` may be empty."""
     count = len(keys)
@@ -120,15 +123,28 @@ def layout_of(keys, tops, bits, low, high):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def group(keys, columns, row_keys, rows, starts, order, cells):  # type: ignore[no-untyped-def]
-    """Count tuples into cells: those of cell c go to order[starts[c] : starts[c + 1]]. Which cell each tuple lies in is
-    noted in `cells`: one loop finds it, on vectors, and the loops that go to and fro in memory only read it."""
-    count, total = len(keys), np.int32(0)
-    _put_cells(keys, columns, cells)
-    if len(row_keys):
-        _add_rows(row_keys, rows, np.int32(columns[2]), cells)
-    last = np.uint64(rows[2] * columns[2] + 2)
-    starts[:last] = 0
+def group_part(block, part, slot):
+    """The entry (`compile.entries`) that puts all tuples into cells; there is one part.
+
+    The block: how many tuples; where their keys lie, how wide they are, and their layout without the widest top; the
+    same of the second keys (0: there are none); where the first places of cells go, the tuples by cells, and the cell
+    of each tuple. Those of cell c go to order[starts[c] : starts[c + 1]]. One loop finds the cells, on vectors, and the
+    loops that go to and fro in memory only read them.
+    """
+    b = carray(pointer(block), 14, np.int64)
+    count = b[0]
+    cells = carray(pointer(b[13]), count, np.int32)
+    if b[2] == 4:
+        _put_cells(carray(pointer(b[1]), count, np.int32), b[3:6], cells)
+    else:
+        _put_cells(carray(pointer(b[1]), count, np.int64), b[3:6], cells)
+    if b[7] == 4:
+        _add_rows(carray(pointer(b[6]), count, np.int32), b[8:11], np.int32(b[5]), cells)
+    elif b[7] == 8:
+        _add_rows(carray(pointer(b[6]), count, np.int64), b[8:11], np.int32(b[5]), cells)
+    total, last = np.int32(0), np.uint64(b[10] * b[5] + 2)
+    starts, order = carray(pointer(b[11]), np.int64(last), np.int32), carray(pointer(b[12]), count, np.int32)
+    starts[:] = 0
     for j in range(count):
         starts[np.uint64(cells[j]) + np.uint64(2)] += 1
     for c in range(np.uint64(2), last):
@@ -139,10 +155,11 @@ def group(keys, columns, row_keys, rows, starts, order, cells):  # type: ignore[
         place = starts[cell]
         order[np.uint64(place)] = j
         starts[cell] = np.int32(place + 1)
+    return DONE
 
 
 @compiled
-def _put_cells(keys, layout, cells):  # type: ignore[no-untyped-def]
+def _put_cells(keys, layout, cells):
     base, shift, last = np.int64(layout[0]), np.uint64(layout[1]), np.uint64(layout[2] - 1)
     for j in range(len(keys)):
         key = max(np.int64(keys[j]), base)
@@ -150,7 +167,7 @@ def _put_cells(keys, layout, cells):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _add_rows(keys, layout, width, cells):  # type: ignore[no-untyped-def]
+def _add_rows(keys, layout, width, cells):
     """Cells are numbered row by row."""
     base, shift, last = np.int64(layout[0]), np.uint64(layout[1]), np.uint64(layout[2] - 1)
     for j in range(len(keys)):
@@ -159,21 +176,58 @@ def _add_rows(keys, layout, width, cells):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _touched(low, high, layout):  # type: ignore[no-untyped-def]
+def _touched(low, high, layout):
     """The first and the last cell of an interval.
 
     A key must be at most `high`, and its top at least `low`: so the key is at least `low` minus the widest distance
     between the two. `low` may be above `high`: a stored interval can contain the probing one. The first cell may then
     lie behind the last one.
     """
-    base, shift, cells, widest = layout
+    base, shift, cells, widest = layout[0], layout[1], layout[2], layout[3]
     above, most = np.uint64(low) - np.uint64(INT64_MIN), np.uint64(widest)
     lowest = np.int64(np.uint64(INT64_MIN) if above < most else np.uint64(INT64_MIN) + (above - most))
     return _cell(lowest, base, shift, cells), _cell(high, base, shift, cells)
 
 
 @compiled
-def look_up(low, high, columns, row_low, row_high, rows, starts, first, last):  # type: ignore[no-untyped-def]
+def look_up_part(block, part, slot):
+    """The entry of a part of the probing tuples, whose candidates are looked up.
+
+    The block: how many tuples there are, and how many parts; where the first places of cells lie, and how many; where
+    the beginnings and ends of runs go, and the number of candidates of each part; runs of a tuple; the layouts of
+    columns and of rows; and where the lower and upper ends in columns and in rows lie, each with its width.
+    """
+    b = carray(pointer(block), 24, np.int64)
+    start, stop = b[0] * part // b[1], b[0] * (part + 1) // b[1]
+    count, runs = stop - start, b[7]
+    starts = carray(pointer(b[2]), b[3], np.int32)
+    first = carray(pointer(b[4] + 4 * runs * start), runs * count, np.int32)
+    last = carray(pointer(b[5] + 4 * runs * start), runs * count, np.int32)
+    of_rows = count if runs == 2 else 0
+    carray(pointer(b[6]), part + 1, np.int64)[part] = _look_up(
+        _ends_at(b[16], b[17], start, count), _ends_at(b[18], b[19], start, count), b[8:12],
+        _ends_at(b[20], b[21], start, of_rows), _ends_at(b[22], b[23], start, of_rows), b[12:16], starts, first, last,
+    )  # fmt: skip
+    return DONE
+
+
+@compiled
+def _ends_at(address, width, start, count):
+    """Some integers of 32 or 64 bits, as 64 bits."""
+    out = np.empty(count, np.int64)
+    if width == 4:
+        narrow = carray(pointer(address + 4 * start), count, np.int32)
+        for i in range(count):
+            out[i] = narrow[i]
+    elif count:
+        wide = carray(pointer(address + 8 * start), count, np.int64)
+        for i in range(count):
+            out[i] = wide[i]
+    return out
+
+
+@compiled
+def _look_up(low, high, columns, row_low, row_high, rows, starts, first, last):
     """Where in `order` the runs of candidates of each probing tuple begin and end; returns how many candidates all of
     them have. With rows, a tuple has two runs, one in each row that it may touch."""
     total, width = np.int64(0), columns[2]
@@ -200,7 +254,7 @@ def look_up(low, high, columns, row_low, row_high, rows, starts, first, last):  
 
 
 @compiled
-def expand(order, first, last, runs, begin, done, limit, pairs):  # type: ignore[no-untyped-def]
+def expand(order, first, last, runs, begin, done, limit, pairs):
     """Write the candidates of probing tuples, from run `begin` on, of which `done` are written already. Each tuple has
     so many `runs`, one or two. Returns how many were written, at most `limit`, and where to go on."""
     filled, i, half = np.uint64(0), begin, np.int64(runs - 1)

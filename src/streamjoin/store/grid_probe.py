@@ -18,7 +18,7 @@ from ..payload.segments import address_of
 from ..predicate.condition import KERNEL_HEADER, ConditionText
 from ..predicate.lower import Lowered
 from ..side import Side, other
-from ..tasks import FULL, Job
+from ..tasks import FULL, Job, Walk
 from .batch import Batch, Probing
 from .costs import costs
 from .grid import Candidates, Grid, are_regular
@@ -26,8 +26,6 @@ from .integer_column import IntegerColumn
 from .reach import Reached
 from .stored_side import StoredSide
 
-VAIN_GRIDS = 8
-"""After so many grids that were not used, none is made until the paths are compared again."""
 GRID_WORDS = 14
 """What all parts of a job share, by place: 0, 1: how many probing tuples there are, and in how many parts they probe.
 2 to 4: where the order of the grid lies, and where the candidates of each probing tuple begin and end there. 5: how
@@ -53,30 +51,59 @@ class Scanned(Protocol):
 def grid_of(subwindow: Scanned, probing: Probing, batch: Batch, start: int, stop: int) -> GridProbe | None:
     """How some of the probing tuples find theirs at places [start, stop) by a grid; None: to compare each with all that
     it reaches is likely to take less time, or a grid cannot serve it."""
-    stored = subwindow.stored
-    if stored.grid_keys is None or stored.vain_grids > VAIN_GRIDS:
+    if not _may_pay(subwindow, probing, start, stop):
         return None
-    if stored.to_scan(len(probing.batch), len(probing.batch) * (stop - start), stop - start) < costs().grid_step:
-        return None
-    grid = probing.once((subwindow, start, stop, Grid), lambda: _made(subwindow, probing, start, stop))
+    grid = probing.once((subwindow, start, stop, Grid), lambda: _grouped(_opened(subwindow, probing, start, stop)))
     if grid is None or not grid.serves(batch):
         return None
+    reach = subwindow.reached_of(probing, batch, start, stop)
     if batch is not probing.batch:
-        return _with_candidates(subwindow, grid, batch, subwindow.reached_of(probing, batch, start, stop))
+        return _worth_testing(subwindow, GridProbe(grid, grid.candidates(batch), batch), reach)
     found: GridProbe | None = probing.once(
         (subwindow, start, stop, GridProbe),
-        lambda: _with_candidates(subwindow, grid, batch, subwindow.reached_of(probing, batch, start, stop)),
+        lambda: _worth_testing(subwindow, GridProbe(grid, grid.candidates(batch), batch), reach),
     )
     return found
 
 
-def _made(subwindow: Scanned, probing: Probing, start: int, stop: int) -> Grid | None:
+def preparing(subwindow: Scanned, probing: Probing, start: int, stop: int, workers: int) -> Walk:
+    """Do in stages what `grid_of` will ask for the whole batch."""
+    key, batch = (subwindow, start, stop, Grid), probing.batch
+    if probing.knows(key) or not _may_pay(subwindow, probing, start, stop):
+        return
+    grid = _opened(subwindow, probing, start, stop)
+    if grid is not None:
+        yield [grid.grouping]
+        if grid.serves(batch):
+            candidates, job = grid.looking_up(batch, workers)
+            yield [job]
+            reach = subwindow.reached_of(probing, batch, start, stop)
+            found = _worth_testing(subwindow, GridProbe(grid, candidates, batch), reach)
+            probing.once((subwindow, start, stop, GridProbe), lambda: found)
+    probing.once(key, lambda: grid)
+
+
+def _may_pay(subwindow: Scanned, probing: Probing, start: int, stop: int) -> bool:
+    stored, probes = subwindow.stored, len(probing.batch)
+    if stored.grid_keys is None or stop <= start:
+        return False
+    return stored.to_scan(probes, probes * (stop - start), stop - start) >= costs().grid_step
+
+
+def _grouped(grid: Grid | None) -> Grid | None:
+    if grid is not None:
+        grid.grouping()
+    return grid
+
+
+def _opened(subwindow: Scanned, probing: Probing, start: int, stop: int) -> Grid | None:
     known, probes, keys = costs(), len(probing.batch), subwindow.stored.grid_keys
     assert keys is not None
     _, _, begin, end, reached = subwindow.reached_of(probing, probing.batch, start, stop)
-    to_begin = known.grid_step + known.to_group(end - begin, keys.runs) + probes * keys.runs * known.grid_probe
+    to_begin = known.grid_step + known.to_group(end - begin, keys.runs) + probes * known.to_look_up(keys.runs)
     if (
         begin >= end
+        or subwindow.stored.are_vain(end - begin)
         or (subwindow.stored.to_scan(probes, reached, end - begin) < to_begin and not is_rehearsing())
         or not are_regular(keys, subwindow.slots, begin, end)
     ):
@@ -84,16 +111,14 @@ def _made(subwindow: Scanned, probing: Probing, start: int, stop: int) -> Grid |
     return Grid(keys, subwindow.slots, begin, end, probing.batch)
 
 
-def _with_candidates(subwindow: Scanned, grid: Grid, batch: Batch, reach: Reached) -> GridProbe | None:
+def _worth_testing(subwindow: Scanned, found: GridProbe, reach: Reached) -> GridProbe | None:
     """None: there are too many candidates."""
     _, _, begin, end, reached = reach
-    stored, candidates = subwindow.stored, grid.candidates(batch)
-    to_test = candidates.count * (costs().to_test(end - begin) + stored.comparison)
-    if is_rehearsing() or to_test < stored.to_scan(len(batch), reached, end - begin):
-        stored.vain_grids = 0
-        return GridProbe(grid, candidates, batch)
-    stored.vain_grids += 1
-    return None
+    stored = subwindow.stored
+    to_test = found.candidates.count * (costs().to_test(end - begin) + stored.comparison)
+    is_of_use = is_rehearsing() or to_test < stored.to_scan(len(found.batch), reached, end - begin)
+    stored.note_grid(end - begin, is_of_use)
+    return found if is_of_use else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from .index import IndexKind
 from .key_choice import KeyChooser
 from .registry import INDEXES
 from .stored_side import FEW_STORED
+from .subwindow import FEW_PROBES
 
 PATIENCE = 1.2
 """By what factor another path must be cheaper than the one in use."""
@@ -161,6 +162,11 @@ class IndexChooser:
         return ALWAYS_COMPARED + (self._keys.candidates or 0.0) + self._equal_candidates
 
     @property
+    def reached_together(self) -> int:
+        """How many stored tuples a batch reached at the last review."""
+        return 0 if self._reached is None else self._reached.together
+
+    @property
     def searches(self) -> bool:
         """Whether a search is worth its index, as far as is known."""
         return self._chosen is not SCAN
@@ -210,7 +216,7 @@ class IndexChooser:
             if HASH in found:
                 self._equal_candidates = reached.on_chains * self._keys.equal_candidates(window)
                 found[HASH] += known.chained * self._equal_candidates
-            if self._grid_keys is not None and not self.grids_are_vain:
+            if self._grid_keys is not None and not self.grids_are_vain and batch > FEW_PROBES:
                 grid[GRID] = self._with_grid(reached, batch, min(found.values()))
                 found[SCAN] = min(to_scan, grid[GRID])
         if self._device is not None and not is_rehearsing():
@@ -239,7 +245,7 @@ class IndexChooser:
         assert self._grid_keys is not None
         known, runs = costs(), self._grid_keys.runs
         to_group = known.to_group(reached.together, runs) / min(batch, LARGEST_PART)
-        once = (known.scan_step + known.grid_step) / batch + to_group + runs * known.grid_probe
+        once = (known.scan_step + known.grid_step) / batch + to_group + known.to_look_up(runs)
         if once > PATIENCE * most and not is_rehearsing():
             return once
         candidates = self._keys.grid_candidates(self._grid_keys, reached.together)

@@ -307,6 +307,7 @@ class KeyChooser:
         if probing is None or not len(probing) or not count:
             return 1.0
         grid = Grid(keys, self._stored_sample, 0, count, probing, cells_for=tuples)
+        grid.grouping()
         if not are_regular(keys, self._stored_sample, 0, count) or not grid.serves(probing):
             return np.inf
         return grid.candidates(probing).count / len(probing) / count * tuples

@@ -16,7 +16,7 @@ from ..compile.entries import address_of_entry
 from ..payload.segments import address_of
 from ..tasks import Job, Walk
 from .batch import Batch, PairSink, Probing
-from .grid_probe import grid_of
+from .grid_probe import grid_of, preparing
 from .index import Index, IndexKind, Opening
 from .scan_kernel import BLOCK, PADDING, scan_source
 from .stored_side import FEW_STORED
@@ -83,7 +83,7 @@ class ScanIndex(Subwindow):
         return [Job(stored.entry(scan_source, "scan_part"), block, spans * pieces, kept)]
 
     def computing_ahead(self, probing: Probing, workers: int) -> Walk:
-        yield [lambda: grid_of(self, probing, probing.batch, 0, self.count)]
+        yield from preparing(self, probing, 0, self.count, workers)
 
 
 def _open(opening: Opening) -> Index:

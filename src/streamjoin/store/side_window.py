@@ -20,7 +20,6 @@ from .chain import LARGEST, Chain
 from .device import Device
 from .few import Few, FewHashed, FewSearched, few_of
 from .grid import grid_keys
-from .grid_probe import VAIN_GRIDS
 from .hash_table import HashTable
 from .index import Index, Opening
 from .index_choice import GRID, HASH, SCAN, SEARCH, IndexChoice, IndexChooser, Reached
@@ -161,9 +160,13 @@ class SideWindow:
             if self._unlooked >= min(self._patience, LOOK):
                 self._unlooked = 0
                 out_of_date = self._chooser.is_out_of_date(self.count, CHANGED) or self._is_surprised()
-                out_of_date = out_of_date or (self._stored.vain_grids > VAIN_GRIDS and not self._chooser.searches)
+                out_of_date = out_of_date or (not self._chooser.searches and self._has_vain_grids())
                 if out_of_date or self._unseen >= min(self._patience, REVIEW):
                     self._review(batch)
+
+    def _has_vain_grids(self) -> bool:
+        """Whether grids that the estimates rest on have been in vain."""
+        return GRID in self._chooser.estimates and self._stored.are_vain(self._chooser.reached_together)
 
     def _is_surprised(self) -> bool:
         """Whether searches have had far more comparisons than the estimate was made for."""
@@ -183,7 +186,9 @@ class SideWindow:
             for high in (some.high, later)
         )
         self._chooser.note_reach(Reached(reach / len(some), from_low / len(some), together, self.count))
-        self._chooser.grids_are_vain, self._stored.vain_grids = self._stored.vain_grids > VAIN_GRIDS, 0
+        self._chooser.grids_are_vain = self._stored.are_vain(together)
+        if self._chooser.grids_are_vain:
+            self._stored.vain_grids.clear()
         self._chooser.compare_paths(self.count)
         self._chain.scanned = not self._chooser.searches
 

@@ -29,6 +29,9 @@ about a tenth of a second, so that Ctrl-C is soon seen."""
 SPARES, ROOM_TO_GROW = 2, 8
 """How many expired subwindows' records are kept, and what part of them is added, so that they serve larger ones too."""
 
+VAIN_GRIDS = 8
+"""After so many grids that were not used, none is made until the paths are compared again."""
+
 T = TypeVar("T")
 Template = Callable[[Lowered, Side], str]
 """Writes the text of a kernel for a lowered predicate and the side that is stored."""
@@ -55,8 +58,9 @@ class StoredSide:
     """Records of subwindows that have expired. Fresh memory takes longer to touch than tuples take to be stored."""
     deferred: list[Job] = field(init=False, default_factory=list)
     """The storing of tuples that have been taken in. It is done together with the next job, or before they are read."""
-    vain_grids: int = field(init=False, default=0)
-    """How many of the last grids had so many candidates that the batch was scanned. Threads may lose a count."""
+    vain_grids: dict[int, int] = field(init=False, default_factory=dict)
+    """How many grids in a row had so many candidates that the batch was scanned, by the size of what the batch reached
+    together. Threads may lose a count."""
     dearness: float = field(init=False)
     """How many times as much a comparison costs as one of a few tests, or 1 if it costs no more."""
     _kernels: dict[Template, Kernel] = field(init=False, default_factory=dict)
@@ -119,6 +123,15 @@ class StoredSide:
         """Nanoseconds to compare probing tuples with all that they reach: so many pairs, of so many stored tuples."""
         known, is_turned = costs(), FEW_STORED * together < probes
         return probes * (known.turned_probe if is_turned else known.scanned_probe) + reached * self.comparison
+
+    def note_grid(self, together: int, is_of_use: bool) -> None:
+        """A grid of so many tuples was used, or made in vain."""
+        size = together.bit_length()
+        self.vain_grids[size] = 0 if is_of_use else self.vain_grids.get(size, 0) + 1
+
+    def are_vain(self, together: int) -> bool:
+        """Whether grids of about so many tuples have been in vain."""
+        return self.vain_grids.get(together.bit_length(), 0) > VAIN_GRIDS
 
     def tested(self, slots: Any) -> list[Array]:
         """A stored tuple's slots that the condition reads, in the kernels' order."""
