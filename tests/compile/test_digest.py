@@ -28,7 +28,7 @@ def stamps() -> tuple[str, str, str]:
     return (
         cache._digest("streamjoin.store.run_probe"),
         cache._digest("streamjoin.payload.gather"),
-        cache._path(KERNEL, "kernel").name,
+        cache._path(KERNEL).name,
     )
 
 

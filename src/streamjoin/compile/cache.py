@@ -21,6 +21,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from numba import __version__ as numba_version
@@ -140,20 +141,26 @@ def _is_private(directory: Path) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def forget(source: str, name: str) -> None:
-    """Remove the files of a function that cannot be read."""
+def forget(source: str) -> None:
+    """Remove the files of a module that cannot be read."""
     load.cache_clear()
-    path = _path(source, name)
+    _module.cache_clear()
+    path = _path(source)
     for file in [path, *(path.parent / "__pycache__").glob(f"{path.stem}*")]:
         file.unlink(missing_ok=True)
 
 
-def _path(source: str, name: str) -> Path:
-    """A kernel's file. Its name changes with the kernel's text, and with all of our modules that the text imports."""
+def _path(source: str) -> Path:
+    """A generated module's file. Its name begins with that of the first function, and changes with the text and with
+    all of our modules that the text imports."""
     digest = hashlib.sha256(source.encode())
     for module in sorted(_imported(source, "")):
         digest.update(_digest(module).encode())
-    return cache_directory() / f"{name}_{digest.hexdigest()[:20]}.py"
+    first = _FUNCTION.search(source)
+    return cache_directory() / f"{'kernel' if first is None else first[1]}_{digest.hexdigest()[:20]}.py"
+
+
+_FUNCTION = re.compile(r"^def (\w+)", re.MULTILINE)
 
 
 @cache
@@ -198,9 +205,15 @@ def load(source: str, name: str) -> Kernel:
 
 
 def imported(source: str, name: str) -> Any:
-    """What a generated module calls by this name. A file that does not hold exactly this source is replaced, never
-    run."""
-    path = _path(source, name)
+    """What a generated module calls by this name."""
+    return getattr(_module(source), name)
+
+
+@cache
+def _module(source: str) -> ModuleType:
+    """A generated module; its functions share what they call, so that nothing is compiled twice. A file that does not
+    hold exactly this source is replaced, never run."""
+    path = _path(source)
     if not path.exists() or path.read_text() != source:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
@@ -213,7 +226,7 @@ def imported(source: str, name: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    return getattr(module, name)
+    return module
 
 
 class LazyKernel:
@@ -236,6 +249,6 @@ class LazyKernel:
                 self._function = load(self._source, self._name)
                 return self._function(*args)
             except UNREADABLE:  # a damaged file of machine code: compile anew
-                forget(self._source, self._name)
+                forget(self._source)
                 self._function = load(self._source, self._name)
         return self._function(*args)

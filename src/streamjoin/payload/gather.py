@@ -186,7 +186,7 @@ def gather_records(pieces, job, first_side, last_side, start, stop, streamed):
     across, FLAGS bits for each side.
     """
     lines = job.reshape(-1, 4)
-    line, side, found = 0, 0, 0
+    line, side, found = 0, np.int64(0), 0
     while line < len(lines):
         base, first_row, end_row = lines[line, 1] << SEGMENT_BITS, lines[line, 2], lines[line, 3]
         source = lines[line, 0], base, first_row, end_row, lines[line + 1, 0], lines[line + 1, 1]
@@ -208,7 +208,8 @@ def gather_side_of(pieces, side, lines, address, rows):
     for c in range(len(columns)):
         columns[c, 2] = address + (columns[c, 2] * rows >> 3)
     source = lines[0, 0], lines[0, 1] << SEGMENT_BITS, lines[0, 2], lines[0, 3], lines[1, 0], lines[1, 1]
-    return _gather_side(pieces, side, 0, pieces[len(pieces) - 1], source, columns, False)
+    start, streamed = np.int64(0), np.bool_(False)  # for literals, the function would be compiled anew
+    return _gather_side(pieces, side, start, pieces[len(pieces) - 1], source, columns, streamed)
 
 
 @compiled

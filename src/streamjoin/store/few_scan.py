@@ -225,7 +225,7 @@ def _reaches(line, met):
     first, last = carray(pointer(line[FIRST]), count, np.int64), carray(pointer(line[LAST]), count, np.int64)
     coordinates = carray(pointer(met[COORDINATES]), stored, np.int64)
     low, high = carray(pointer(line[LOW]), count, np.int64), carray(pointer(line[HIGH]), count, np.int64)
-    find(coordinates, coordinates, 0, stored, low, high, first, last)
+    find(coordinates, coordinates, np.int64(0), stored, low, high, first, last)
     reached = np.int64(0)
     for i in range(count):
         reached += last[i] - first[i]

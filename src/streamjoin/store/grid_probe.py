@@ -87,7 +87,7 @@ def _may_pay(subwindow: Scanned, probing: Probing, start: int, stop: int) -> boo
     stored, probes = subwindow.stored, len(probing.batch)
     if stored.grid_keys is None or stop <= start:
         return False
-    return stored.to_scan(probes, probes * (stop - start), stop - start) >= costs().grid_step
+    return is_rehearsing() or stored.to_scan(probes, probes * (stop - start), stop - start) >= costs().grid_step
 
 
 def _grouped(grid: Grid | None) -> Grid | None:

@@ -150,7 +150,7 @@ def simple(low, high, exact, last, base, shift, top, word_shift):  # type: ignor
     """The ranges of tuples that ask for one each: lower ends, upper ends and owners."""
     packed = packed_lows(low, high, exact, last, base, shift, top, word_shift)
     scratch = np.empty(len(packed), np.uint64)
-    ascending = scratch if radix_sort(packed, scratch, PLACE_BITS) else packed
+    ascending = scratch if radix_sort(packed, scratch, np.int64(PLACE_BITS)) else packed
     return _unpacked_lows(ascending, high, base, shift, top, word_shift)
 
 

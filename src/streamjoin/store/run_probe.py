@@ -248,7 +248,7 @@ def probe_runs(
     one run, `out` for the pairs of rows.
     Here every word in a range is a match, because the key decides alone; `check_runs_source` tests the condition too.
     """
-    found, room = 0, len(out[0]) - places.shape[1]
+    found, room = np.int64(0), len(out[0]) - places.shape[1]
     number, most = state[RUN], state[COMPARED] + MOST_WORDS
     while number < len(runs) and found <= room and state[COMPARED] <= most:
         run = runs[number]

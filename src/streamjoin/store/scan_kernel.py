@@ -158,7 +158,7 @@ def scan({text.parameters("coordinates", "first_place")}, last_place, low, high,
     room = len(out_probe) - {TILE * BLOCK}
     mask = np.empty({BLOCK}, np.bool_)
     sure = 0
-    density = 0
+    density = np.int64(0)
     while leader < probes:
         # The group passes over the slices that any of it may meet.
         followers = min(leader + group, probes)
@@ -194,7 +194,7 @@ def scan({text.parameters("coordinates", "first_place")}, last_place, low, high,
                 # Does anything in the slice match one of the tile? Not asked where the last slices had many hits.
                 hit = False
                 if sure == 0:
-                    density = 0
+                    density = np.int64(0)
                 if sure > 0:
                     sure -= 1
                     hit = True

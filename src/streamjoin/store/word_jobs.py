@@ -259,7 +259,7 @@ def words_part(block, part, slot):
     if hash_shift > 0:
         for i in range(count):
             words[i] |= scratch[i] >> hash_shift << hash_shift
-    if radix_sort(words, scratch, PLACE_BITS):
+    if radix_sort(words, scratch, np.int64(PLACE_BITS)):
         for i in range(count):
             words[i] = scratch[i]
     return DONE
@@ -283,7 +283,7 @@ def ranges_part(block, part, slot):
         distance = np.uint64(0) if low < base else min((np.uint64(low) - start) >> by, most)
         words[n] = (distance << to) | np.uint64(i)
         n += (low <= high) & (not exact or (low <= end and high >= base))
-    if radix_sort(words[:n], scratch[:n], PLACE_BITS):
+    if radix_sort(words[:n], scratch[:n], np.int64(PLACE_BITS)):
         for i in range(n):
             words[i] = scratch[i]
     carray(pointer(b[4]), part + 1, np.int64)[part] = n
