@@ -60,6 +60,11 @@ class Crew:
         """The seconds that all threads have worked on jobs."""
         return float(self._helpers.board[THREADS + BUSY :: THREAD_WORDS].sum()) / 1e9
 
+    @property
+    def helped(self) -> float:
+        """The seconds of these that other threads than the caller have worked."""
+        return float(self._helpers.board[THREADS + THREAD_WORDS + BUSY :: THREAD_WORDS].sum()) / 1e9
+
     def checkpoint(self) -> None:
         """A long task calls this between the pieces of its work. It ends the task if the work is being dropped."""
         if self.dropped:

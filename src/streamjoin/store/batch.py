@@ -109,11 +109,12 @@ class Probing:
     work, each piece of it once.
 
     The windows of the batch's tuples begin between `earliest` and `latest_low`, and end between `earliest_high` and
-    `latest`.
+    `latest`. `same`: all of them are the same.
     """
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: Batch, same: bool = False) -> None:
         self.batch = batch
+        self.same = same
         self._share, self._shares = 0, 1
         self._part, self._parts = 0, 1
         self._known: dict[Any, Any] = {}
@@ -125,6 +126,9 @@ class Probing:
         if self._bounds is None:
             low, high = self.batch.low, self.batch.high
             nothing = INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN
+            if self.same and len(low):
+                self._bounds = int(low[0]), int(low[0]), int(high[0]), int(high[0])
+                return self._bounds
             self._bounds = (*extremes(low), *extremes(high)) if len(low) else nothing
         return self._bounds
 
