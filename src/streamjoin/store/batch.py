@@ -109,15 +109,19 @@ class Probing:
     work, each piece of it once.
 
     The windows of the batch's tuples begin between `earliest` and `latest_low`, and end between `earliest_high` and
-    `latest`. `same`: all of them are the same.
+    `latest`.
     """
 
-    def __init__(self, batch: Batch, same: bool = False) -> None:
+    same: tuple[int, int] | None = None
+    """The window, if all have the same one and the stored tuples lie at *places*: their coordinates ascend, and no two
+    are equal."""
+
+    def __init__(self, batch: Batch) -> None:
         self.batch = batch
-        self.same = same
         self._share, self._shares = 0, 1
         self._part, self._parts = 0, 1
         self._known: dict[Any, Any] = {}
+        self._of_tuples: dict[Any, Any] = {}
         self._bounds: tuple[int, int, int, int] | None = None
 
     @property
@@ -126,11 +130,19 @@ class Probing:
         if self._bounds is None:
             low, high = self.batch.low, self.batch.high
             nothing = INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN
-            if self.same and len(low):
-                self._bounds = int(low[0]), int(low[0]), int(high[0]), int(high[0])
-                return self._bounds
             self._bounds = (*extremes(low), *extremes(high)) if len(low) else nothing
         return self._bounds
+
+    def at_places(self, start: int, stop: int) -> Probing:
+        """The same tuples, which ask for places [start, stop). What depends on the tuples alone is still known."""
+        asked, count = self.batch, len(self.batch)
+        low, high = np.empty(count, np.int64), np.empty(count, np.int64)
+        low.fill(start)
+        high.fill(stop)
+        found = Probing(Batch(asked.row, asked.coordinate, low, high, asked.slots))
+        found.same, found._of_tuples = (start, stop), self._of_tuples
+        found._bounds = start, start, stop, stop
+        return found
 
     def split(self, shares: int) -> list[Probing]:
         """Shares of the work. All of them know what is known already."""
@@ -156,6 +168,12 @@ class Probing:
         if key not in self._known:
             self._known[key] = compute()
         return self._known[key]
+
+    def once_for_tuples(self, key: Any, compute: Callable[[], Any]) -> Any:
+        """The same for what does not depend on the tuples' windows."""
+        if key not in self._of_tuples:
+            self._of_tuples[key] = compute()
+        return self._of_tuples[key]
 
     @property
     def is_first(self) -> bool:

@@ -32,6 +32,7 @@ class ScanIndex(Subwindow):
 
     name = "scan"
     divisible = True
+    _addresses: list[tuple[int, int]] | None = None
 
     @property
     def newest(self) -> ScanIndex:
@@ -56,7 +57,7 @@ class ScanIndex(Subwindow):
             return []
         if self._grid(probing, 0, self.count) is not None and not is_rehearsing():
             return None
-        if probing.same:
+        if probing.same is not None and self.coordinate.array is not None:
             return self._jobs_of_same(probing, parts, left_probes)
         first, last, begin, end, reached = self._reached(probing, batch, 0, self.count)
         if begin >= end:
@@ -66,45 +67,80 @@ class ScanIndex(Subwindow):
             return None
         group = GROUP if reached < LONG_REACH * len(batch) else 0
         spans = max(min(parts, count // (2 * BLOCK)), 1) if by_stored or count > SPANNED else 1
-        return [self._job(batch, begin, end, (first, last), group, spans, parts, left_probes)]
-
-    def _jobs_of_same(self, probing: Probing, parts: int, left_probes: bool) -> list[Job]:
-        """The same where all tuples of the batch look at the same stored ones. Where these are few, it is they that
-        look at the batch."""
-        batch = probing.batch
-        _, _, begin, end, _ = self.reach.slice(self.coordinate, 0, self.count, batch.low[:1], batch.high[:1])
-        count = end - begin
-        if count <= 0:
-            return []
-        if FEW_STORED * count < len(batch) and self.reach.is_in_order:
-            return [self._turned_job(probing, begin, end, parts, left_probes)]
-        spans = max(min(parts, count // (2 * BLOCK)), 1) if count > SPANNED else 1
-        return [self._job(batch, begin, end, (_NONE, _NONE), 0, spans, parts, left_probes)]
-
-    def _job(
-        self, batch: Batch, begin: int, end: int, reach: tuple[Integers, Integers], group: int, spans: int, parts: int,
-        left_probes: bool,
-    ) -> Job:  # fmt: skip
         stored, slots = self.stored, self._tested(begin, end + PADDING)
         limit = len(slots[0]) if slots else end + PADDING - begin
         first_row, rows = self.row.parts
         known = (
-            rows, self.coordinate.slice(begin, end), *reach, batch.low, batch.high, batch.row, *slots,
+            rows, self.coordinate.slice(begin, end), first, last, batch.low, batch.high, batch.row, *slots,
             *stored.tested_of_probes(batch),
         )  # fmt: skip
-        sizes = spans, _pieces(parts, spans, len(batch)), len(batch), begin, end - begin, limit, group
-        return _job(stored.entry(scan_source, "scan_part"), sizes, stored.at_once, first_row, left_probes, known)
+        sizes = spans, _pieces(parts, spans, len(batch)), len(batch), begin, count, limit, group
+        return [_job(stored.entry(scan_source, "scan_part"), sizes, stored.at_once, first_row, left_probes, known)]
+
+    def _jobs_of_same(self, probing: Probing, parts: int, left_probes: bool) -> list[Job]:
+        """The same where all tuples of the batch look at the same places. Where these are few, it is the tuples there
+        that look at the batch."""
+        begin, end = self._places(probing)
+        count, probes = end - begin, len(probing.batch)
+        if count <= 0:
+            return []
+        if FEW_STORED * count < probes:
+            return [self._turned_job(probing, begin, end, parts, left_probes)]
+        low, high = probing.batch.low, probing.batch.high
+        row, *tested = self._of_probes(probing)
+        spans = max(min(parts, count // (2 * BLOCK)), 1) if count > SPANNED else 1
+        pieces, (first_row, rows) = _pieces(parts, spans, probes), self.row.parts
+        coordinates, *slots = self._where()
+        block: Integers = np.array([
+            spans, pieces, probes, begin, count, count + PADDING, 0, self.stored.at_once // 8,
+            address_of(rows) if len(rows) else 0, len(rows), first_row, coordinates[0] + 8 * begin, 0, 0,
+            address_of(low), address_of(high), row[1], left_probes,
+            *[address + begin * width for address, width in slots], *[address for _, address in tested],
+        ], np.int64)  # fmt: skip
+        return [Job(self.stored.entry(scan_source, "scan_part"), block, spans * pieces, (self, rows, probing, tested))]
+
+    def _places(self, probing: Probing) -> tuple[int, int]:
+        """From where to where the places lie that all tuples of the batch look at."""
+        low, high = probing.same or (0, 0)
+        first, count = self.coordinate.first, self.count
+        if self.coordinate.highest - first == count - 1:
+            return min(max(low - first, 0), count), min(max(high - first, 0), count)
+        begin, end = self.coordinate.slice(0, count).searchsorted((low, high)).tolist()
+        return begin, end
+
+    def _of_probes(self, probing: Probing) -> list[tuple[Array, int]]:
+        """The rows and the tested slots of the probing tuples, and where they lie."""
+
+        def found() -> list[tuple[Array, int]]:
+            batch = probing.batch
+            columns = [np.ascontiguousarray(column) for column in (batch.row, *self.stored.tested_of_probes(batch))]
+            return [(column, address_of(column)) for column in columns]
+
+        known: list[tuple[Array, int]] = probing.once_for_tuples(ScanIndex, found)
+        return known
 
     def _turned_job(self, probing: Probing, begin: int, end: int, parts: int, left_probes: bool) -> Job:
-        batch, stored, probes = probing.batch, self.stored, len(probing.batch)
-        places: Integers = probing.once("places", lambda: np.arange(probes))
-        low, high = np.zeros(end - begin, np.int64), np.full(end - begin, probes)
+        probes, count = len(probing.batch), end - begin
+        places: Integers = probing.once_for_tuples(np.arange, lambda: np.arange(probes))
+        (row, _), *tested = self._of_probes(probing)
+        low, high = np.zeros(count, np.int64), np.full(count, probes)
         known = (
-            batch.row, places, _NONE, _NONE, low, high, self.row.slice(begin, end), *stored.tested_of_probes(batch),
+            row, places, _NONE, _NONE, low, high, self.row.slice(begin, end), *[column for column, _ in tested],
             *self._tested(begin, end),
         )  # fmt: skip
-        sizes = 1, _pieces(parts, 1, end - begin), end - begin, 0, probes, probes, 0
-        return _job(stored.turned_entry(), sizes, stored.at_once, 0, not left_probes, known)
+        sizes = 1, _pieces(parts, 1, count), count, 0, probes, probes, 0
+        return _job(self.stored.turned_entry(), sizes, self.stored.at_once, 0, not left_probes, known)
+
+    def _where(self) -> list[tuple[int, int]]:
+        """Where the coordinates and then the tested slots lie, and how wide they are. They stay there."""
+        if self._addresses is None:
+            columns = [self.coordinate.slice(0, self.capacity), *self.stored.tested(self.slots)]
+            self._addresses = [(address_of(column), column.itemsize) for column in columns]
+        return self._addresses
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Addresses belong to a process."""
+        return {**super().__getstate__(), "_addresses": None}
 
     def computing_ahead(self, probing: Probing, workers: int) -> Walk:
         if self.stored.grid_keys is not None:

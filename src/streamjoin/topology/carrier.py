@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
-from .node import Message, Port, Receiver, Send
+from .node import Block, Message, Port, Receiver, Send
 
 
 class Carrier:
@@ -29,12 +28,13 @@ class Carrier:
         if 0 <= node < len(self._nodes):
             self._on_their_way.append((node, port, message))
 
-    @contextmanager
-    def at_work(self, number: int) -> Iterator[None]:
-        """A node does something without a message."""
-        started = time.perf_counter()
-        yield
-        self.busy[number] += time.perf_counter() - started
+    def visit(self, blocks: Sequence[Block]) -> None:
+        """Blocks visit all nodes, while no message is on its way."""
+        for number, node in enumerate(self._nodes):
+            started = time.perf_counter()
+            for block in blocks:
+                node.meet(block)  # type: ignore[attr-defined]
+            self.busy[number] += time.perf_counter() - started
 
     def deliver(self, is_due: Callable[[], bool]) -> bool:
         """Deliver messages until there are none, or something else is due; returns whether there are more."""

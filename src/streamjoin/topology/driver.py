@@ -69,7 +69,7 @@ class NodeTopology:
         self._floor: dict[Side, int] = {}
         self._visited = 0
         self._nodes = [self._node(number) for number in range(self._workers)]
-        self._visits = [node for node in self._nodes if isinstance(node, Visited)]
+        self._can_visit = all(isinstance(node, Visited) for node in self._nodes)
         self._carrier = Carrier(self._nodes)
 
     def _node(self, number: int) -> Node:
@@ -109,7 +109,7 @@ class NodeTopology:
             do_all(chores)
         else:
             together([chore() for chore in chores], self._crew.run)
-        self._visited = self._visited + 1 if is_small and self._visits else 0
+        self._visited = self._visited + 1 if is_small and self._can_visit else 0
         if self._visited % VISITS == 0:
             for side in self._floor:
                 self._ledger.forget(side, self.first_row(side))
@@ -117,18 +117,14 @@ class NodeTopology:
         for side, batch in batches.items():
             self._ledger.add(side, batch)
         yield from self._delivered()
-        for block in self._blocks(batches):
-            if self._visited:
-                self._visit(block)
-            else:
+        blocks = self._blocks(batches)
+        if self._visited:
+            self._carrier.visit(blocks)
+        else:
+            for block in blocks:
                 self._feed(block.side, Message(Kind.ARRIVAL, block))
                 yield from self._delivered()  # whatever it sets in motion, before the next block comes
         yield from self._rounds.run()
-
-    def _visit(self, block: Block) -> None:
-        for number, node in enumerate(self._visits):
-            with self._carrier.at_work(number):
-                node.meet(block)
 
     def _delivered(self) -> Iterator[Pairs]:
         """Deliver all messages, with rounds in between where too much waits for one."""

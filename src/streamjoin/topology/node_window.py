@@ -35,17 +35,16 @@ class Waiting:
         """Tuples."""
         self.asked = 0
         """Blocks that are to be compared with a window."""
-        self._merged: dict[tuple[Side, int, int], Batch] = {}
+        self._merged: dict[tuple[Side, int, int], Probing] = {}
 
-    def merged(self, blocks: Sequence[Block]) -> Batch:
-        """The tuples of some blocks as one batch. Nodes are asked by the same blocks, so it is made once."""
-        if len(blocks) == 1:
-            batch: Batch = blocks[0].batch
-            return batch
+    def merged(self, blocks: Sequence[Block]) -> Probing:
+        """The tuples of some blocks of a side, one after another. Nodes are asked by the same blocks, so it is made
+        once."""
         key = blocks[0].side, blocks[0].number, blocks[-1].number
-        if key not in self._merged:
-            self._merged[key] = concatenated([block.batch for block in blocks])
-        return self._merged[key]
+        found = self._merged.get(key)
+        if found is None:
+            found = self._merged[key] = Probing(concatenated([block.batch for block in blocks]))
+        return found
 
     def clear(self) -> None:
         self.windows, self.inserted, self.asked = [], 0, 0
@@ -119,17 +118,13 @@ class StoredWindow:
 
     def questions(self) -> list[Question]:
         """What blocks ask of this window: those that came one after another and ask for the same, together."""
-        found = []
+        found: list[Question] = []
         asked, self._asked = self._asked, []
-        for (start, stop), entries in groupby(asked, key=lambda entry: entry[:2]):
+        for (start, stop), entries in groupby(asked, key=_places):
             for blocks in _of_bounded_size([block for _, _, block in entries]):
-                merged = self._waiting.merged(blocks)
-                count = len(merged)
-                low, high = np.full(count, start), np.full(count, stop)
-                batch = Batch(merged.row, merged.coordinate, low, high, merged.slots)
-                left_probes = self._side == "right"
-                weight = count * (stop - start)
-                found.append(Question(self._window, Probing(batch, same=True), left_probes, 1, weight))
+                probing = self._waiting.merged(blocks).at_places(start, stop)
+                weight = len(probing.batch) * (stop - start)
+                found.append(Question(self._window, probing, self._side == "right", 1, weight))
         return found
 
     def settle(self) -> None:
@@ -165,8 +160,14 @@ class StoredWindow:
         return self._window
 
 
-def _of_bounded_size(blocks: Sequence[Block]) -> list[list[Block]]:
+def _places(asked: tuple[int, int, Block]) -> tuple[int, int]:
+    return asked[:2]
+
+
+def _of_bounded_size(blocks: list[Block]) -> list[list[Block]]:
     """The blocks in groups of at most as many tuples as may probe together."""
+    if len(blocks) == 1:
+        return [blocks]
     groups: list[list[Block]] = []
     size = batches.LARGEST_PART
     for block in blocks:

@@ -37,7 +37,8 @@ class Rounds:
         self._pace = Pace(crew.workers)
         self._seconds = USUAL_SECONDS
         """What a comparison took one thread in the last round."""
-        self._number = 0
+        self._number, self._helped = 0, 0.0
+        """How many rounds there were, and the seconds that other threads than the caller's worked in the last one."""
         self.waiting = Waiting()
         self.busy = [0.0] * nodes
         """Seconds that threads have worked for each node."""
@@ -51,7 +52,7 @@ class Rounds:
         if not self.waiting.windows:
             return
         self._number += 1
-        seconds, started, helped = 0.0, time.perf_counter(), self._crew.helped
+        seconds, self._helped, started = 0.0, 0.0, time.perf_counter()
         windows = self.waiting.windows
         self._store(windows)
         asked = [(window, question) for window in windows for question in window.questions()]
@@ -63,7 +64,7 @@ class Rounds:
                 started = time.perf_counter()
         for window in windows:
             window.settle()
-        seconds += time.perf_counter() - started + self._crew.helped - helped
+        seconds += time.perf_counter() - started + self._helped
         weight = max(sum(question.weight for _, question in asked), 1)
         for window, question in asked:
             window.comparisons += question.compared
@@ -83,8 +84,10 @@ class Rounds:
     def _found(self, questions: Sequence[Question]) -> Iterator[Pairs]:
         weight = max(sum(question.weight for question in questions), 1)
         tuples = sum(len(question.probing.batch) for question in questions)
-        workers = self._crew.workers if is_rehearsing() else self._pace.workers(tuples, weight * self._seconds)
-        seconds, started, helped = 0.0, time.perf_counter(), self._crew.helped
+        workers = self._pace.workers(tuples, weight * self._seconds)
+        if is_rehearsing():  # on the board, on this thread, and without jobs
+            workers = self._crew.workers if self._number % 3 == 0 else 1
+        seconds, started, helped = 0.0, time.perf_counter(), self._crew.helped if workers > 1 else 0.0
         for question in questions:
             question.window.expect(question.probing.batch)
             if workers > 1:
@@ -94,14 +97,16 @@ class Rounds:
             indexes = dict.fromkeys(question.window for question in indexed)
             together([window.preparing() for window in indexes], self._crew.run)
             together([question.window.computing_ahead(question.probing, 1) for question in indexed], self._crew.run)
-        by_tasks = is_rehearsing() and self._number % 2 == 0  # what is not compiled must have been called too
+        by_tasks = is_rehearsing() and self._number % 3 == 1
         for pairs in self._search.found(questions, workers, by_tasks=by_tasks):
             seconds += time.perf_counter() - started
             yield pairs
             started = time.perf_counter()
         seconds += time.perf_counter() - started
         self._pace.note(tuples, workers, seconds)
-        self._seconds = (seconds + self._crew.helped - helped) / weight
+        if workers > 1:
+            self._helped = self._crew.helped - helped
+        self._seconds = (seconds + self._helped) / weight
 
     def release(self) -> None:
         """Let memory go that holds no pairs any more."""
