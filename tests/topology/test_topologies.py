@@ -150,18 +150,23 @@ def test_a_row_that_waits_long_is_not_forgotten(algorithm: str) -> None:
     assert pa.concat_tables(found).equals(wanted)
 
 
+@pytest.mark.parametrize("index", ["scan", "hash", "bi-sort"])
+@pytest.mark.parametrize("workers", [2, 16])
 @pytest.mark.parametrize("algorithm", [*NODES, "celljoin"])
-def test_results_beyond_max_pending_wait(algorithm: str) -> None:
-    """Every pair matches: a million results from two thousand rows, taken in pieces."""
+def test_results_beyond_max_pending_wait(
+    algorithm: str, workers: int, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every pair matches: a million results from two thousand rows, taken in pieces in the middle of a step."""
+    constants.replace(monkeypatch, QUOTA=1000, BUFFER=8192, SPARE_BUFFERS=[], PAIRS=1 << 15, LEAST_ROOM=1 << 15)
     table = pa.table({"k": np.zeros(1000, np.int64)})
-    with sj.WindowJoin(
-        table.schema, table.schema, on="l.k = r.k", window=1000, algorithm=algorithm, workers=2, max_pending=10_000
-    ) as join:
+    options = {"on": "l.k = r.k", "window": 1000, "algorithm": algorithm, "workers": workers, "index": index}
+    with sj.WindowJoin(table.schema, table.schema, max_pending=10_000, **options) as join:
         join.push_left(table)
         join.push_right(table)
         total = 0
         for _ in range(100_000):
             found = join.poll().num_rows
+            assert found < 300_000
             total += found
             if total >= 1_000_000 or (not found and join.metrics()["pending"] == 0):
                 break

@@ -19,7 +19,6 @@ from ..compile.generic import extremes
 from ..side import Side
 from ..store import Batch, Probing, SideWindow
 from ..store import batch as batches
-from ..store.batch import concatenated
 from ..tasks import Walk
 from .ledger import Ledger
 from .node import Block
@@ -43,7 +42,7 @@ class Waiting:
         key = blocks[0].side, blocks[0].number, blocks[-1].number
         found = self._merged.get(key)
         if found is None:
-            found = self._merged[key] = Probing(concatenated([block.batch for block in blocks]))
+            found = self._merged[key] = Probing(_joined([block.batch for block in blocks]))
         return found
 
     def clear(self) -> None:
@@ -112,7 +111,7 @@ class StoredWindow:
         start, self._stored = self._stored, self.tail
         if not new or (self.head == self.tail and not self._asked):
             return []
-        batch = concatenated(new)
+        batch = _joined(new)
         places = np.arange(start, self.tail)
         return [self._window.inserting(Batch(batch.row, places, places, places, batch.slots))]
 
@@ -158,6 +157,15 @@ class StoredWindow:
     @property
     def window(self) -> SideWindow:
         return self._window
+
+
+def _joined(some: Sequence[Batch]) -> Batch:
+    """Several batches as one, whose windows mean nothing: nodes say at which places it looks."""
+    if len(some) == 1:
+        return some[0]
+    row, coordinate = (np.concatenate([getattr(batch, name) for batch in some]) for name in ("row", "coordinate"))
+    slots = [np.concatenate(columns) for columns in zip(*(batch.slots for batch in some), strict=True)]
+    return Batch(row, coordinate, row, row, slots)
 
 
 def _places(asked: tuple[int, int, Block]) -> tuple[int, int]:
