@@ -51,6 +51,7 @@ PLACES = {
     "LARGEST_OF_STAR": "streamjoin.topology.driver.LARGEST_OF_STAR",
     "MOST_INSERTED": "streamjoin.topology.rounds.MOST_INSERTED",
     "MOST_ASKED": "streamjoin.topology.rounds.MOST_ASKED",
+    "MERGED_BLOCKS": "streamjoin.topology.node_window.MERGED",
     "SHARED_TUPLES": "streamjoin.topology.rounds.SHARED_TUPLES",
     "GPU_THREADS": "streamjoin.gpu.kernel.THREADS",
     "GPU_LANES": "streamjoin.gpu.kernel.LANES",

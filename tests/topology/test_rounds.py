@@ -37,7 +37,7 @@ SCHEDULES = 1_000 if LONG else 15
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     constants.replace(
-        monkeypatch, SMALLEST_SUBWINDOW=16, SMALLEST_SCANNED=16, TAIL=3, LARGEST_PART=12, SHARED_TUPLES=8,
+        monkeypatch, SMALLEST_SUBWINDOW=16, SMALLEST_SCANNED=16, TAIL=3, MERGED_BLOCKS=25, SHARED_TUPLES=8,
         FEW_SECONDS=0.0, PLENTY_SECONDS=0.0,
     )  # fmt: skip
 

@@ -116,13 +116,23 @@ class Probing:
     """The window, if all have the same one and the stored tuples lie at *places*: their coordinates ascend, and no two
     are equal."""
 
-    def __init__(self, batch: Batch) -> None:
-        self.batch = batch
+    def __init__(self, tuples: Batch) -> None:
+        self.tuples, self.count = tuples, len(tuples)
+        """Without their windows, if `same` says them."""
+        self._batch = tuples
         self._share, self._shares = 0, 1
         self._part, self._parts = 0, 1
         self._known: dict[Any, Any] = {}
         self._of_tuples: dict[Any, Any] = {}
         self._bounds: tuple[int, int, int, int] | None = None
+
+    @property
+    def batch(self) -> Batch:
+        tuples, same = self._batch, self.same
+        if same is not None and tuples is self.tuples:
+            low, high = np.full(self.count, same[0]), np.full(self.count, same[1])
+            self._batch = Batch(tuples.row, tuples.coordinate, low, high, tuples.slots)
+        return self._batch
 
     @property
     def bounds(self) -> tuple[int, int, int, int]:
@@ -135,11 +145,7 @@ class Probing:
 
     def at_places(self, start: int, stop: int) -> Probing:
         """The same tuples, which ask for places [start, stop). What depends on the tuples alone is still known."""
-        asked, count = self.batch, len(self.batch)
-        low, high = np.empty(count, np.int64), np.empty(count, np.int64)
-        low.fill(start)
-        high.fill(stop)
-        found = Probing(Batch(asked.row, asked.coordinate, low, high, asked.slots))
+        found = Probing(self.tuples)
         found.same, found._of_tuples = (start, stop), self._of_tuples
         found._bounds = start, start, stop, stop
         return found
@@ -188,7 +194,7 @@ class Probing:
     @property
     def share_of_batch(self) -> int:
         """How many tuples this share has, if tuples are what is shared."""
-        return len(self.batch) // self._shares
+        return self.count // self._shares
 
     def share(self, count: int) -> slice:
         """Which of `count` things this share has to do, where the shares divide them."""

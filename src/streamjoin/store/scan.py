@@ -52,13 +52,13 @@ class ScanIndex(Subwindow):
 
     def scan_jobs(self, probing: Probing, parts: int, left_probes: bool, by_stored: bool) -> list[Job] | None:
         """A part scans a span of the stored tuples with some of the probing ones."""
-        batch = probing.batch
-        if not self.count or not len(batch):
+        if not self.count or not probing.count:
             return []
         if self._grid(probing, 0, self.count) is not None and not is_rehearsing():
             return None
         if probing.same is not None and self.coordinate.array is not None:
             return self._jobs_of_same(probing, parts, left_probes)
+        batch = probing.batch
         first, last, begin, end, reached = self._reached(probing, batch, 0, self.count)
         if begin >= end:
             return []
@@ -81,23 +81,22 @@ class ScanIndex(Subwindow):
         """The same where all tuples of the batch look at the same places. Where these are few, it is the tuples there
         that look at the batch."""
         begin, end = self._places(probing)
-        count, probes = end - begin, len(probing.batch)
+        count, probes = end - begin, probing.count
         if count <= 0:
             return []
         if FEW_STORED * count < probes:
             return [self._turned_job(probing, begin, end, parts, left_probes)]
-        low, high = probing.batch.low, probing.batch.high
         row, *tested = self._of_probes(probing)
         spans = max(min(parts, count // (2 * BLOCK)), 1) if count > SPANNED else 1
         pieces, (first_row, rows) = _pieces(parts, spans, probes), self.row.parts
         coordinates, *slots = self._where()
         block: Integers = np.array([
             spans, pieces, probes, begin, count, count + PADDING, 0, self.stored.at_once // 8,
-            address_of(rows) if len(rows) else 0, len(rows), first_row, coordinates[0] + 8 * begin, 0, 0,
-            address_of(low), address_of(high), row[1], left_probes,
-            *[address + begin * width for address, width in slots], *[address for _, address in tested],
+            address_of(rows) if len(rows) else 0, len(rows), first_row, coordinates[0] + 8 * begin, 0, 0, 0, 0,
+            row[1], left_probes, *[address + begin * width for address, width in slots],
+            *[address for _, address in tested],
         ], np.int64)  # fmt: skip
-        return [Job(self.stored.entry(scan_source, "scan_part"), block, spans * pieces, (self, rows, probing, tested))]
+        return [Job(self.stored.entry(scan_source, "scan_part"), block, spans * pieces, (self, rows, row, tested))]
 
     def _places(self, probing: Probing) -> tuple[int, int]:
         """From where to where the places lie that all tuples of the batch look at."""
@@ -112,7 +111,7 @@ class ScanIndex(Subwindow):
         """The rows and the tested slots of the probing tuples, and where they lie."""
 
         def found() -> list[tuple[Array, int]]:
-            batch = probing.batch
+            batch = probing.tuples
             columns = [np.ascontiguousarray(column) for column in (batch.row, *self.stored.tested_of_probes(batch))]
             return [(column, address_of(column)) for column in columns]
 
@@ -120,12 +119,11 @@ class ScanIndex(Subwindow):
         return known
 
     def _turned_job(self, probing: Probing, begin: int, end: int, parts: int, left_probes: bool) -> Job:
-        probes, count = len(probing.batch), end - begin
+        probes, count = probing.count, end - begin
         places: Integers = probing.once_for_tuples(np.arange, lambda: np.arange(probes))
         (row, _), *tested = self._of_probes(probing)
-        low, high = np.zeros(count, np.int64), np.full(count, probes)
         known = (
-            row, places, _NONE, _NONE, low, high, self.row.slice(begin, end), *[column for column, _ in tested],
+            row, places, _NONE, _NONE, _NONE, _NONE, self.row.slice(begin, end), *[column for column, _ in tested],
             *self._tested(begin, end),
         )  # fmt: skip
         sizes = 1, _pieces(parts, 1, count), count, 0, probes, probes, 0

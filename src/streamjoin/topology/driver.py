@@ -22,7 +22,7 @@ from .node_window import StoredWindow
 from .protocol import NO_FLOORS, Chores, Floors, Pairs, Setting, Unmet
 from .rounds import Rounds
 
-SMALLEST_BLOCK, LARGEST_BLOCK, PER_STEP = 64, 1 << 13, 4
+SMALLEST_BLOCK, LARGEST_BLOCK, PER_STEP = 64, 1 << 13, 2
 """In a chain, a batch is cut into a few blocks, so that homes and segments are even. Small blocks cost messages and
 gain nothing."""
 LARGEST_OF_STAR = 1 << 15

@@ -12,17 +12,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from itertools import groupby
+from typing import TypeVar
 
 import numpy as np
 
 from ..compile.generic import extremes
 from ..side import Side
 from ..store import Batch, Probing, SideWindow
-from ..store import batch as batches
 from ..tasks import Walk
 from .ledger import Ledger
 from .node import Block
 from .search import Question
+
+MERGED = 1 << 11
+"""Tuples of blocks that are dealt with as one. To copy more of them takes longer than to deal with each block alone."""
+T = TypeVar("T", Block, Batch)
 
 
 class Waiting:
@@ -111,18 +115,23 @@ class StoredWindow:
         start, self._stored = self._stored, self.tail
         if not new or (self.head == self.tail and not self._asked):
             return []
-        batch = _joined(new)
-        places = np.arange(start, self.tail)
-        return [self._window.inserting(Batch(batch.row, places, places, places, batch.slots))]
+        return [self._inserting(new, start)]
+
+    def _inserting(self, new: Sequence[Batch], start: int) -> Walk:
+        for some in _together(new):
+            batch = _joined(some)
+            places = np.arange(start, start + len(batch))
+            yield from self._window.inserting(Batch(batch.row, places, places, places, batch.slots))
+            start += len(batch)
 
     def questions(self) -> list[Question]:
         """What blocks ask of this window: those that came one after another and ask for the same, together."""
         found: list[Question] = []
         asked, self._asked = self._asked, []
         for (start, stop), entries in groupby(asked, key=_places):
-            for blocks in _of_bounded_size([block for _, _, block in entries]):
+            for blocks in _together([block for _, _, block in entries]):
                 probing = self._waiting.merged(blocks).at_places(start, stop)
-                weight = len(probing.batch) * (stop - start)
+                weight = probing.count * (stop - start)
                 found.append(Question(self._window, probing, self._side == "right", 1, weight))
         return found
 
@@ -172,16 +181,14 @@ def _places(asked: tuple[int, int, Block]) -> tuple[int, int]:
     return asked[:2]
 
 
-def _of_bounded_size(blocks: list[Block]) -> list[list[Block]]:
-    """The blocks in groups of at most as many tuples as may probe together."""
-    if len(blocks) == 1:
-        return [blocks]
-    groups: list[list[Block]] = []
-    size = batches.LARGEST_PART
-    for block in blocks:
-        size += len(block)
-        if size > batches.LARGEST_PART:
+def _together(some: Sequence[T]) -> list[list[T]]:
+    """Small blocks in groups."""
+    groups: list[list[T]] = []
+    size = MERGED
+    for one in some:
+        size += len(one)
+        if size > MERGED:
             groups.append([])
-            size = len(block)
-        groups[-1].append(block)
+            size = len(one)
+        groups[-1].append(one)
     return groups

@@ -83,17 +83,18 @@ class Rounds:
 
     def _found(self, questions: Sequence[Question]) -> Iterator[Pairs]:
         weight = max(sum(question.weight for question in questions), 1)
-        tuples = sum(len(question.probing.batch) for question in questions)
+        tuples = sum(question.probing.count for question in questions)
         workers = self._pace.workers(tuples, weight * self._seconds)
         if is_rehearsing():  # on the board, on this thread, and without jobs
             workers = self._crew.workers if self._number % 3 == 0 else 1
         seconds, started, helped = 0.0, time.perf_counter(), self._crew.helped if workers > 1 else 0.0
-        for question in questions:
-            question.window.expect(question.probing.batch)
-            if workers > 1:
+        if workers > 1:
+            for question in questions:
                 question.parts = max(PARTS * workers * question.weight // weight, 1)
         indexed = [question for question in questions if not question.window.is_scanned]
         if indexed:
+            for question in indexed:
+                question.window.expect(question.probing.batch)
             indexes = dict.fromkeys(question.window for question in indexed)
             together([window.preparing() for window in indexes], self._crew.run)
             together([question.window.computing_ahead(question.probing, 1) for question in indexed], self._crew.run)

@@ -82,7 +82,7 @@ def _share_out(compared: int, questions: Sequence[Question]) -> None:
         so_far += question.weight
         share, before = compared * so_far // weight - before, compared * so_far // weight
         question.compared += share
-        question.window.note_probed(len(question.probing.batch), share)
+        question.window.note_probed(question.probing.count, share)
 
 
 class _Task:
