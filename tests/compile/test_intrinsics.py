@@ -10,7 +10,7 @@ import pytest
 from numba import carray, njit, types
 from numba.extending import intrinsic
 
-from streamjoin.compile.atomics import fetch_add, observe, publish
+from streamjoin.compile.atomics import fetch_add, publish
 from streamjoin.compile.intrinsics import (
     I64,
     compress,
@@ -91,4 +91,4 @@ def test_additions_of_several_threads_are_not_lost() -> None:
         list(pool.map(lambda _: _add_often(words, 1, 50_000), range(4)))
     assert words.tolist() == [0, 200_000, 0]
     publish(words, 2, 7)
-    assert [observe(words, place) for place in range(3)] == [0, 200_000, 7]
+    assert words.tolist() == [0, 200_000, 7]

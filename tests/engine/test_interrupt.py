@@ -86,6 +86,9 @@ MORE = (
     "panjoin/hash/3/finish",
     "celljoin/scan/4/poll",
     "splitjoin/scan/2/poll",
+    "scalejoin/scan/16/poll",
+    "low-latency-handshake/hash/4/finish",
+    "handshake/bi-sort/2/poll",
 )
 
 

@@ -12,12 +12,14 @@ from streamjoin.lab.model import (
     HANDS_ON_FIRST,
     PAPERS_WINDOW,
     STARS,
+    WAVE,
     Costs,
     Machine,
     meeting_latency,
     papers_benchmark,
 )
-from streamjoin.topology.driver import WAVE, block_size
+from streamjoin.store.batch import LARGEST_PART
+from streamjoin.topology.driver import CHAIN, STAR, block_size
 
 ALGORITHMS = ("celljoin", *HANDS_ON_FIRST, *STARS)
 FREE = Costs(alone=1e9, together=1e9, message=0.0, stored=0.0, hop=0.0, step=0.0, tuple=0.0)
@@ -28,7 +30,8 @@ REAL = Costs(alone=1e10, together=8e9, message=1e-4, stored=2e-7, hop=1e-5, step
 def test_one_core_compares_all_and_pays_for_every_message(algorithm: str) -> None:
     assert Machine(algorithm, 1, FREE).throughput(1_000, 10_000) == pytest.approx(1e6)
     costs = Costs(alone=1e9, together=1.0, message=1e-3, stored=0.0, hop=0.0, step=1e-2, tuple=1e-5)
-    blocks = 2 if algorithm == "celljoin" else 512 // block_size(256, 1)
+    size = LARGEST_PART if algorithm == "celljoin" else block_size(256, STAR if algorithm in STARS else CHAIN)
+    blocks = 2 * math.ceil(256 / size)
     expected = 1e-2 + 512 * 1e-5 + blocks * 1e-3 + 512 * 1_000 / 1e9
     assert Machine(algorithm, 1, costs).step(512, 1_000) == pytest.approx(expected)
 
@@ -42,10 +45,13 @@ def test_without_other_costs_cores_share_the_work_evenly(algorithm: str) -> None
 
 def test_a_chain_is_full_but_for_its_ends() -> None:
     blocks, nodes, scan = 100, 8, 64 * 1_000 / 1e9 / 8
-    first = Machine("low-latency-handshake", nodes, FREE).wave(blocks, 64, 1_000)
+    first = Machine("low-latency-handshake", nodes, FREE, lock=False).wave(blocks, 64, 1_000)
     assert first == pytest.approx(blocks * scan), "a block is handed on before it is compared"
-    after = Machine("handshake", nodes, FREE).wave(blocks, 64, 1_000)
+    after = Machine("handshake", nodes, FREE, lock=False).wave(blocks, 64, 1_000)
     assert blocks * scan < after <= (blocks + nodes) * scan, "a block is at one node after the other"
+    for algorithm in HANDS_ON_FIRST:
+        together = Machine(algorithm, nodes, FREE).wave(blocks, 64, 1_000)
+        assert together == pytest.approx(blocks * scan), "all nodes compare at once"
 
 
 @pytest.mark.parametrize("algorithm", [*HANDS_ON_FIRST, *STARS])

@@ -82,9 +82,22 @@ def test_full_slots_go_on_where_they_stopped(crew: Crew, most: int) -> None:
         assert sorted(found) == list(range(300))
 
 
-def test_a_part_that_fails_is_an_error(crew: Crew) -> None:
+@pytest.mark.parametrize("most", [1, 4])
+def test_a_part_that_fails_is_an_error(crew: Crew, most: int) -> None:
     with pytest.raises(RuntimeError, match="failed"):
-        crew.share([Job(fail, np.zeros(1, np.int64), 8)])
+        crew.share([Job(fail, np.zeros(1, np.int64), 8)], most)
+
+
+def test_one_thread_needs_no_board(crew: Crew) -> None:
+    """Also while another one uses it."""
+    blocks = [np.zeros(64, np.int64) for _ in range(3)]
+    slots = np.zeros((crew.workers, SLOT_WORDS), np.int64)
+    for _ in crew.rounds([Job(fill, np.zeros(1, np.int64), 30)], slots):
+        slots[:, 1] = 0
+        for block in blocks:
+            block[:] = 0
+        crew.share([Job(count, block, many) for block, many in zip(blocks, (0, 1, 17), strict=True)], most=1)
+        assert [block[1:].sum() for block in blocks] == [0, 1, 17]
 
 
 def test_threads_sleep_and_are_woken_again(crew: Crew) -> None:

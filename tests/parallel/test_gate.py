@@ -18,11 +18,10 @@ from numba import njit, types
 from streamjoin.compile.atomics import load_acquire
 from streamjoin.errors import ArgumentError, DataError, StateError
 from streamjoin.parallel import gate as gate_module
-from streamjoin.parallel.gate import Gate, gate_add, gate_next
-from streamjoin.parallel.mailbox import LINE, Counter
+from streamjoin.parallel.gate import LINE, Gate, gate_add, gate_next
 
 from ..long import LONG
-from .together import run_together
+from .together import Stop, run_together
 
 FIRST_TIME, LAST_TIME = -(2**63), 2**63 - 2
 Tuple = tuple[int, int, int]
@@ -332,7 +331,7 @@ def streams(sources: int, count: int, seed: int) -> tuple[list[np.ndarray], np.n
 
 @pytest.mark.parametrize("capacity", [4, 64, 4096])
 def test_threads_all_get_the_same_sequence(capacity: int) -> None:
-    sources, readers, stop = 4, 3, Counter()
+    sources, readers, stop = 4, 3, Stop()
     count = (5000 if capacity == 4 else 40_000) // (1 if LONG else 4)
     times, expected = streams(sources, count, capacity)
     gate, values = Gate(sources, readers, capacity), np.arange(count)
@@ -342,7 +341,7 @@ def test_threads_all_get_the_same_sequence(capacity: int) -> None:
     def source(number: int) -> None:
         rng, sent = np.random.default_rng(number), 0
         start.wait()
-        while sent < count and not stop.value:
+        while sent < count and not stop.is_set:
             end = sent + int(rng.integers(1, capacity + 1))
             taken = gate.add(number, times[number][sent:end], values[sent:end])
             sent += taken
@@ -355,7 +354,7 @@ def test_threads_all_get_the_same_sequence(capacity: int) -> None:
     def reader(number: int) -> None:
         rng, got = np.random.default_rng(number), 0
         start.wait()
-        while got < expected.shape[1] and not stop.value:
+        while got < expected.shape[1] and not stop.is_set:
             found = np.stack(gate.next_ready(number, int(rng.integers(1, 4 * capacity))))
             results[number].append(found)
             got += found.shape[1]
@@ -395,7 +394,7 @@ def test_kernels_all_get_the_same_sequence(sources: int, readers: int, capacity:
 
     A last tuple of each source lies beyond all others and is not waited for; it stands for the end.
     """
-    stop = Counter()
+    stop = Stop()
     count = (60_000 if capacity > 4 else 20_000) // (1 if LONG else 4)
     times, expected = streams(sources, count, capacity)
     gate = Gate(sources, readers, capacity)

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from hypothesis import strategies as st
+import numpy as np
 
-from streamjoin.parallel.mailbox import Counter
-
-operations = st.lists(st.tuples(st.booleans(), st.integers(0, 12)), min_size=20, max_size=60)
-"""(put or get, how many)"""
+from streamjoin.parallel.gate import LINE
 
 
-def run_together(tasks: Sequence[Callable[[], object]], stop: Counter, seconds: float = 60) -> None:
+class Stop:
+    """Asks threads to give up, compiled ones too: they look at `words[LINE // 2]`."""
+
+    def __init__(self) -> None:
+        self.words = np.zeros(LINE, np.int64)
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self.words[LINE // 2])
+
+    def set(self) -> None:
+        self.words[LINE // 2] = 1
+
+
+def run_together(tasks: Sequence[Callable[[], object]], stop: Stop, seconds: float = 60) -> None:
     """Every task in a thread of its own. `stop` asks them to give up: when one has failed, or time is over."""
     errors: list[BaseException] = []
 
@@ -23,7 +34,7 @@ def run_together(tasks: Sequence[Callable[[], object]], stop: Counter, seconds: 
             task()
         except BaseException as error:
             errors.append(error)
-            stop.add(1)
+            stop.set()
 
     threads = [threading.Thread(target=guarded, args=(task,), daemon=True) for task in tasks]
     for thread in threads:
@@ -32,20 +43,9 @@ def run_together(tasks: Sequence[Callable[[], object]], stop: Counter, seconds: 
     for thread in threads:
         thread.join(max(deadline - time.monotonic(), 0))
     late = sum(thread.is_alive() for thread in threads)
-    stop.add(1)
+    stop.set()
     for thread in threads:
         thread.join(5)
     if errors:
         raise errors[0]
     assert not late, f"{late} of {len(threads)} threads were not done after {seconds} s"
-
-
-def rounded(capacity: int) -> int:
-    return next(2**k for k in range(20) if 2**k >= capacity)
-
-
-def until(stop: Counter) -> Iterator[None]:
-    """Turns of a polling loop, which lets others run in between."""
-    while not stop.value:
-        yield
-        time.sleep(0)

@@ -45,12 +45,6 @@ fetch_add: Any = intrinsic(_add)
 
 
 @compiled_brief
-def observe(words, place):  # type: ignore[no-untyped-def]
-    """`load_acquire` for callers that are not compiled."""
-    return load_acquire(words, place)
-
-
-@compiled_brief
 def publish(words, place, value):  # type: ignore[no-untyped-def]
     """`store_release` for callers that are not compiled."""
     store_release(words, place, value)

@@ -10,8 +10,8 @@ latency follows from where tuples meet (low-latency handshake join, section 3.1)
 Assumptions, some in favour of the algorithms and some against them:
 - All cores are equal, scan as fast as one of two that scan at once, and have as much memory bandwidth as they need.
 - Windows are full and evenly shared. Every block has equally many comparisons, and few results.
-- Handling a message (Python) holds the interpreter's lock, so one node handles at a time; comparing (compiled) does
-  not. With `lock=False`, all cores handle messages at the same time, as in the papers' C programs.
+- In one interpreter (`lock`), the driver's thread handles all messages, and then all cores compare what nodes asked
+  for. With `lock=False`, each node has a core that handles its messages and compares, as in the papers' C programs.
 - A hop between any two neighbours costs the same (no NUMA), and so do an acknowledgement and a feed by the driver.
 - The driver and the nodes never work at the same time, so the driver takes no core from the nodes.
 - Blocks are as large as `topology.driver` makes them, by its own rule.
@@ -27,11 +27,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..store.batch import LARGEST_PART
-from ..topology.driver import WAVE, block_size
+from ..topology.driver import CHAIN, STAR, block_size
 
 HANDS_ON_FIRST = {"low-latency-handshake": True, "handshake": False}
 """Chains, and whether a node hands a block on before it compares it."""
 STARS = ("splitjoin", "scalejoin")
+WAVE = 128
+"""Blocks that are on their way at once."""
 CORES = (1, 2, 4, 8, 16, 24, 32, 40, 48, 64, 128, 256)
 PAPERS_WINDOW, PAPERS_BATCH = 900, 64
 """15 minutes, and how many tuples the papers' driver pushes at a time."""
@@ -79,12 +81,12 @@ class Machine:
 
     def wave(self, blocks: int, block: float, window: float) -> float:
         """Seconds from the first block until all nodes have finished all blocks."""
-        scan, handling = self._scan(block, window), self._handling()
-        if self.algorithm in HANDS_ON_FIRST:
-            first = HANDS_ON_FIRST[self.algorithm]
-            return _chain(self.cores, blocks, handling, scan, self.costs.hop, first, self.lock)
-        each = max(handling + scan, self.cores * handling if self.lock else 0.0)
-        return blocks * (each + self.cores * self.costs.hop)
+        scan, handling, hop = self._scan(block, window), self._handling(), self.costs.hop
+        if self.algorithm in STARS:
+            return blocks * ((self.cores if self.lock else 1) * handling + scan + self.cores * hop)
+        if self.lock:
+            return blocks * (self.cores * handling + scan)
+        return _chain(self.cores, blocks, handling, scan, hop, HANDS_ON_FIRST[self.algorithm])
 
     def step(self, tuples: int, window: float) -> float:
         """Seconds of a step with these tuples, half of them of each side."""
@@ -92,7 +94,8 @@ class Machine:
         if self.algorithm == "celljoin":
             pieces = 2 * math.ceil(tuples / 2 / LARGEST_PART)
             return driver + pieces * self.cores * self.costs.message + self._scan(tuples, window)
-        blocks = 2 * math.ceil(tuples / 2 / block_size(tuples // 2, self.cores))
+        ports = CHAIN if self.algorithm in HANDS_ON_FIRST else STAR
+        blocks = 2 * math.ceil(tuples / 2 / block_size(tuples // 2, ports))
         size = tuples / blocks
         waves, rest = divmod(blocks, WAVE)
         whole = waves * self.wave(WAVE, size, window) if waves else 0.0
@@ -131,14 +134,12 @@ class Machine:
         return waiting + seconds + meeting
 
 
-def _chain(
-    nodes: int, blocks: int, handling: float, scan: float, hop: float, hands_on_first: bool, lock: bool
-) -> float:
+def _chain(nodes: int, blocks: int, handling: float, scan: float, hop: float, hands_on_first: bool) -> float:
     """Half of the blocks enter at the left end and half at the right end; seconds until the last one is compared."""
     events: list[tuple[float, int, int, int]] = []  # (time, number, node, direction; 0: the node is done)
     waiting: list[deque[int]] = [deque() for _ in range(nodes)]
     idle = [True] * nodes
-    unlocked, number, now = 0.0, 0, 0.0
+    number, now = 0, 0.0
     for direction, node, count in ((1, 0, blocks - blocks // 2), (-1, nodes - 1, blocks // 2)):
         for _ in range(count):
             heapq.heappush(events, (0.0, number := number + 1, node, direction))
@@ -152,7 +153,7 @@ def _chain(
             continue
         idle[node] = False
         direction = waiting[node].popleft()
-        unlocked = handled = (max(now, unlocked) if lock else now) + handling
+        handled = now + handling
         end = handled + scan
         heapq.heappush(events, (end, number := number + 1, node, 0))
         if 0 <= node + direction < nodes:

@@ -11,9 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..parallel.ports import Port
 from ..side import Side
-from ..topology.node import Block, Message, Node
+from ..topology.node import Block, Message, Node, Port
 
 Choose = Callable[[int], int]
 """Which of so many waiting channels delivers its next message."""

@@ -1,1 +1,1 @@
-"""What threads share: crews, mailboxes, gates, and nodes that run on threads."""
+"""What threads share: crews with their boards, and gates."""

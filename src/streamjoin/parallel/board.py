@@ -231,6 +231,23 @@ def work(board, thread):  # type: ignore[no-untyped-def]
             _signal(_at(board, CALLERS))
 
 
+@compiled
+def work_alone(lines, place, slot):  # type: ignore[no-untyped-def]
+    """Do parts without a board, from `place` on: a job and a part. `lines`: each job's entry, block, number of parts.
+
+    Returns `DONE` at the end, or what the last part has returned.
+    """
+    while place[0] < len(lines):
+        job = place[0]
+        while place[1] < lines[job, 2]:
+            code: int = _call_entry(lines[job, 0], lines[job, 1], place[1], slot)
+            if code != DONE:
+                return code
+            place[1] += 1
+        place[0], place[1] = job + 1, 0
+    return DONE
+
+
 @compiled_brief
 def put(board, jobs, table, slots, named, first, parts, wanted):  # type: ignore[no-untyped-def]
     """Begin a round: parts [first, parts) of some jobs. `wanted`: how many threads could help."""

@@ -19,13 +19,15 @@ import numpy as np
 from ..arrays import Integers
 from ..compile.cache import has_machine_code
 from ..compile.entries import address_of_entry
+from ..payload.segments import address_of
 from ..tasks import DONE, FULL, MORE, SLOT_WORDS, Job
-from .board import BUSY, ERRORS, STOP, THREAD_WORDS, THREADS, close_round, finished, put, set_flag, work
+from .board import BUSY, ERRORS, STOP, THREAD_WORDS, THREADS, close_round, finished, put, set_flag, work, work_alone
 from .helpers import Helpers
 
 T = TypeVar("T")
 GRACE = 0.3
 """Seconds. A task that compiles a kernel may have no checkpoint for longer."""
+FAILED = "a compiled part of the join has failed"
 NO_SLOTS: Integers = np.zeros((0, SLOT_WORDS), np.int64)
 
 
@@ -59,6 +61,11 @@ class Crew:
     def worked(self) -> float:
         """The seconds that all threads have worked on jobs."""
         return float(self._helpers.board[THREADS + BUSY :: THREAD_WORDS].sum()) / 1e9
+
+    @property
+    def helped(self) -> float:
+        """The seconds of these that other threads than the caller have worked."""
+        return float(self._helpers.board[THREADS + THREAD_WORDS + BUSY :: THREAD_WORDS].sum()) / 1e9
 
     def checkpoint(self) -> None:
         """A long task calls this between the pieces of its work. It ends the task if the work is being dropped."""
@@ -97,9 +104,12 @@ class Crew:
     def rounds(self, jobs: Sequence[Job], slots: Integers, most: int | None = None) -> Iterator[None]:
         """Do jobs. `slots` has a line for each thread: its slot. Stops after each round, so that slots can be emptied
         and made ready for more; the last round is followed by a stop as well."""
+        entries = [address_of_entry(job.entry) for job in jobs]
+        if most == 1 and all(entries):
+            yield from self._alone(jobs, entries, slots)
+            return
         parts = sum(job.parts for job in jobs)
         helpers = self._usable()
-        entries = [address_of_entry(job.entry) for job in jobs]
         if not all(entries) or not self._posting.acquire(blocking=False):
             yield from _by_hand(jobs, slots)
             return
@@ -110,7 +120,7 @@ class Crew:
             table, first = [], 0
             for job, entry in zip(jobs, entries, strict=True):
                 if job.parts:
-                    table += [entry, job.block.ctypes.data, first]
+                    table += [entry, address_of(job.block), first]
                     first += job.parts
             lines: Integers = np.array([*table, 0, 0, first], np.int64)
             where = lines.ctypes.data, slots.ctypes.data if len(slots) else 0
@@ -125,6 +135,21 @@ class Crew:
                     yield
         finally:
             self._posting.release()
+
+    def _alone(self, jobs: Sequence[Job], entries: Sequence[int], slots: Integers) -> Iterator[None]:
+        """The same on this thread, without the board."""
+        lines: Integers = np.array(
+            [(entry, address_of(job.block), job.parts) for job, entry in zip(jobs, entries, strict=True)], np.int64
+        ).reshape(len(jobs), 3)
+        place, slot, code = np.zeros(2, np.int64), slots.ctypes.data if len(slots) else 0, MORE
+        while code != DONE:
+            started = time.perf_counter()
+            while (code := work_alone(lines, place, slot)) == MORE:
+                pass
+            self.note(started)
+            if code not in (DONE, FULL):
+                raise RuntimeError(FAILED)
+            yield
 
     def _round(self, helpers: Helpers, where: tuple[int, ...], first: int, parts: int, threads: int) -> int:
         """One round; returns how many parts were taken."""
@@ -147,7 +172,7 @@ class Crew:
             helpers.close(wait=False)
             raise
         if board[ERRORS]:
-            raise RuntimeError("a compiled part of the join has failed")
+            raise RuntimeError(FAILED)
         return taken
 
     def _usable(self) -> Helpers:
@@ -284,8 +309,8 @@ def cores_here() -> int:
 
 def _unfinished(slots: Integers) -> Integers:
     """The parts that full slots have begun, each with the number of its slot."""
-    if not len(slots):
-        return slots
+    if not slots[:, 0].any():
+        return NO_SLOTS
     begun = np.flatnonzero(slots[:, 0])
     parts: Integers = np.column_stack([slots[begun, 0] - 1, begun])
     slots[:, 0] = 0

@@ -23,8 +23,9 @@ from ..arrays import INT64_MAX, INT64_MIN, Integers
 from ..compile.atomics import load_acquire, publish, store_release
 from ..compile.cache import compiled
 from ..errors import ArgumentError, DataError, StateError
-from .mailbox import LINE, power_of_two
 
+LINE = 16
+"""Integers of two cache lines: one in the middle of so many has its line for itself, however the array is aligned."""
 TAIL, PROMISE = LINE // 2, LINE // 2 + 1
 """Where a source's published words are in its line."""
 NEVER, EVER = INT64_MAX, INT64_MIN
@@ -103,7 +104,9 @@ class Gate:
     def __init__(self, sources: int, readers: int, capacity: int) -> None:
         if sources < 1 or readers < 1:
             raise ArgumentError(f"a gate has at least one source and one reader, not {sources} and {readers}")
-        shape = sources, power_of_two(capacity)
+        if capacity < 1:
+            raise ArgumentError(f"capacity: {capacity} is less than 1")
+        shape = sources, 1 << (capacity - 1).bit_length()  # rings are masked
         self._times, self._values = np.empty(shape, np.int64), np.empty(shape, np.int64)
         self._published = np.zeros((sources, LINE), np.int64)
         self._published[:, PROMISE] = EVER

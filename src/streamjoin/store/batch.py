@@ -119,12 +119,27 @@ class Probing:
     `latest`.
     """
 
-    def __init__(self, batch: Batch) -> None:
-        self.batch = batch
+    same: tuple[int, int] | None = None
+    """The window, if all have the same one and the stored tuples lie at *places*: their coordinates ascend, and no two
+    are equal."""
+
+    def __init__(self, tuples: Batch) -> None:
+        self.tuples, self.count = tuples, len(tuples)
+        """Without their windows, if `same` says them."""
+        self._batch = tuples
         self._share, self._shares = 0, 1
         self._part, self._parts = 0, 1
         self._known: dict[Any, Any] = {}
+        self._of_tuples: dict[Any, Any] = {}
         self._bounds: tuple[int, int, int, int] | None = None
+
+    @property
+    def batch(self) -> Batch:
+        tuples, same = self._batch, self.same
+        if same is not None and tuples is self.tuples:
+            low, high = np.full(self.count, same[0]), np.full(self.count, same[1])
+            self._batch = Batch(tuples.row, tuples.coordinate, low, high, tuples.slots)
+        return self._batch
 
     @property
     def bounds(self) -> tuple[int, int, int, int]:
@@ -134,6 +149,13 @@ class Probing:
             nothing = INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN
             self._bounds = (*extremes(low), *extremes(high)) if len(low) else nothing
         return self._bounds
+
+    def at_places(self, start: int, stop: int) -> Probing:
+        """The same tuples, which ask for places [start, stop). What depends on the tuples alone is still known."""
+        found = Probing(self.tuples)
+        found.same, found._of_tuples = (start, stop), self._of_tuples
+        found._bounds = start, start, stop, stop
+        return found
 
     def split(self, shares: int) -> list[Probing]:
         """Shares of the work. All of them know what is known already."""
@@ -160,6 +182,12 @@ class Probing:
             self._known[key] = compute()
         return self._known[key]
 
+    def once_for_tuples(self, key: Any, compute: Callable[[], Any]) -> Any:
+        """The same for what does not depend on the tuples' windows."""
+        if key not in self._of_tuples:
+            self._of_tuples[key] = compute()
+        return self._of_tuples[key]
+
     @property
     def is_first(self) -> bool:
         """Whether this is the first of the shares."""
@@ -173,7 +201,7 @@ class Probing:
     @property
     def share_of_batch(self) -> int:
         """How many tuples this share has, if tuples are what is shared."""
-        return len(self.batch) // self._shares
+        return self.count // self._shares
 
     def share(self, count: int) -> slice:
         """Which of `count` things this share has to do, where the shares divide them."""

@@ -47,7 +47,7 @@ class Index(Protocol):
         """How many of them lie at or above a coordinate."""
 
     def rows(self, low: int, high: int) -> Rows:
-        """The row numbers of those at coordinates [low, high), if coordinates count up."""
+        """The row numbers of those at coordinates [low, high), if coordinates ascend."""
 
     @property
     def room(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..arrays import INT64_MAX, INT64_MIN
 from ..predicate.condition import KERNEL_HEADER, ConditionText
 from ..predicate.lower import Lowered
 from ..predicate.pair_emitter import SYMBOLS, Near, Test
@@ -18,8 +19,9 @@ SCAN_WORDS = 18
 """What all parts of a scan share, by place. 0, 1: into how many spans the stored tuples are cut, and into how many
 pieces the probing ones. 2: the probing tuples. 3, 4: the place of the first stored tuple and how many there are. 5: the
 end of the columns. 6: the group (0: all). 7: comparisons of one call. 8 to 10: the stored rows, how many, the first. 11
-to 16: the stored coordinates, the first and last places, the lower and upper ends of windows, the probing rows. 17:
-whether left tuples probe. The addresses of the stored and of the probing slots follow.
+to 16: the stored coordinates, the first and last places, the lower and upper ends of windows (0 for these four: every
+tuple's window has all that is stored here), the probing rows. 17: whether left tuples probe. The addresses of the
+stored and of the probing slots follow.
 """
 LONG_CONDITION = 10
 """A condition of more operations than this is computed at once for each slice, without looking for hits first."""
@@ -230,15 +232,21 @@ def scan_part(block, part, slot):
     start, stop = b[2] * piece // b[1], b[2] * (piece + 1) // b[1]
     count, least, most = stop - start, b[4] * span // b[0], b[4] * (span + 1) // b[0]
     first, last = np.empty(count, np.int64), np.empty(count, np.int64)
-    firsts = carray(pointer(b[12] + 8 * start), count, np.int64)
-    lasts = carray(pointer(b[13] + 8 * start), count, np.int64)
-    for i in range(count):
-        first[i], last[i] = max(firsts[i], least), min(lasts[i], most)
+    low, high = np.empty(count, np.int64), np.empty(count, np.int64)
+    if b[12] == 0:
+        first[:], last[:] = least, most
+        low[:], high[:] = {INT64_MIN}, {INT64_MAX}
+    else:
+        firsts = carray(pointer(b[12] + 8 * start), count, np.int64)
+        lasts = carray(pointer(b[13] + 8 * start), count, np.int64)
+        low[:] = carray(pointer(b[14] + 8 * start), count, np.int64)[:count]
+        high[:] = carray(pointer(b[15] + 8 * start), count, np.int64)[:count]
+        for i in range(count):
+            first[i], last[i] = max(firsts[i], least), min(lasts[i], most)
     found = scan(
 {stored_slots}        carray(pointer(b[11]), b[4], np.int64),
 {probing_slots}        first, last,
-        carray(pointer(b[14] + 8 * start), count, np.int64)[:count],
-        carray(pointer(b[15] + 8 * start), count, np.int64),
+        low, high,
         b[6] if b[6] > 0 else count, b[7], b[5], carray(pointer(b[16] + 8 * start), count, np.int64),
         b[3], b[10], carray(pointer(b[8]), b[9], np.int64)[: b[9]], places, out, state,
     )

@@ -89,13 +89,22 @@ class SideWindow:
     def insert(self, batch: Batch, floor: int | None = None) -> None:
         """Take tuples in. No tuple to come meets one below the floor."""
         together([self.inserting(batch, floor)], self._run_all)
-        self._run_all(self._stored.take_deferred())
+        self._run_all(self.take_deferred())
 
     def taking_in(self, batch: Batch, floor: int | None = None) -> Walk:
         """`insert` and `index_early`, in stages."""
         yield from self.inserting(batch, floor)
         yield from self.indexing_early()
-        yield self._stored.take_deferred()
+        yield self.take_deferred()
+
+    def take_deferred(self) -> list[Job]:
+        """What is left to be stored after `inserting`; the caller sees it done."""
+        return self._stored.take_deferred()
+
+    @property
+    def is_scanned(self) -> bool:
+        """Whether nothing has to be known or prepared before a batch probes."""
+        return self._scanned
 
     def inserting(self, batch: Batch, floor: int | None = None) -> Walk:
         """The same in stages."""
@@ -416,7 +425,7 @@ class SideWindow:
         return sum(subwindow.at_least(coordinate) for subwindow in self._chain.subwindows)
 
     def rows(self, low: int, high: int) -> Rows:
-        """The row numbers of the tuples at coordinates [low, high), if coordinates count up."""
+        """The row numbers of the tuples at coordinates [low, high), if coordinates ascend."""
         return np.concatenate([np.empty(0, np.int64), *(part.rows(low, high) for part in self._chain.subwindows)])
 
     @property

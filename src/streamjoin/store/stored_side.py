@@ -66,6 +66,7 @@ class StoredSide:
     _kernels: dict[Template, Kernel] = field(init=False, default_factory=dict)
     _entries: dict[str, LazyKernel] = field(init=False, default_factory=dict)
     _turned: Kernel | None = field(init=False, default=None)
+    _turned_entry: LazyKernel | None = field(init=False, default=None)
     _shared: dict[Any, Any] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -101,6 +102,12 @@ class StoredSide:
         if name not in self._entries:
             self._entries[name] = LazyKernel(template(self.lowered, self.side), name)
         return self._entries[name].function
+
+    def turned_entry(self) -> Kernel:
+        """The entry of the scan that takes this side's tuples as probing ones."""
+        if self._turned_entry is None:
+            self._turned_entry = LazyKernel(scan_source(self.lowered, other(self.side)), "scan_part")
+        return self._turned_entry.function
 
     def turned_kernel(self) -> Kernel:
         """The scan that takes this side's tuples as probing ones."""

@@ -74,7 +74,10 @@ class Subwindow:
         return self.reach.at_least(self.coordinate, self.count, coordinate)
 
     def rows(self, low: int, high: int) -> Rows:
-        first = self.coordinate.first
+        known, first = self.coordinate.array, self.coordinate.first
+        if known is not None:
+            start, stop = known[: self.count].searchsorted((low, high)).tolist()
+            return self.row.slice(start, stop)
         return self.row.slice(min(max(low - first, 0), self.count), min(max(high - first, 0), self.count))
 
     @property

@@ -7,25 +7,28 @@ the windows, decides on homes, and says what has expired.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any, ClassVar
 
-from ..parallel.ports import Port
-from ..parallel.threads import Threads
+import numpy as np
+
+from ..arrays import Mask, Rows
 from ..side import SIDES, Side, other
 from ..store import Batch
-from ..tasks import do_all
-from .node import Block, Kind, LocalWindow, Message, Node, Visited
-from .node_window import Ledger, StoredWindow
+from ..tasks import do_all, together
+from .carrier import Carrier
+from .ledger import Ledger
+from .node import Block, Kind, LocalWindow, Message, Node, Port, Visited
+from .node_window import StoredWindow
 from .protocol import NO_FLOORS, Chores, Floors, Pairs, Setting, Unmet
+from .rounds import Rounds
 
-WAVE = 128
-"""Blocks that are on their way at once."""
-SMALLEST_BLOCK, LARGEST_BLOCK, PER_NODE = 64, 1 << 13, 2
-"""A batch is cut into a few blocks for each node, so that homes and segments are even. Small blocks cost messages and
-gain nothing: all nodes but handshake join's have a block at once, because a node hands it on before it compares."""
+SMALLEST_BLOCK, LARGEST_BLOCK, PER_STEP = 64, 1 << 13, 2
+"""In a chain, a batch is cut into a few blocks, so that homes and segments are even. Small blocks cost messages and
+gain nothing."""
+LARGEST_OF_STAR = 1 << 15
+"""In a star, every node stores its share of each block, so blocks are as large as may be compared at once."""
 SMALL = 1 << 20
-"""Comparisons that take less time than waking the nodes' threads: the driver then runs the nodes itself."""
+"""Comparisons of a step that is not worth messages, if blocks can visit the nodes."""
 VISITS = 8
 """After so many visits of blocks the driver says what has expired. Saying it less often costs a few comparisons with
 expired tuples, which is cheaper."""
@@ -33,12 +36,15 @@ CHAIN: tuple[Port, ...] = ("left", "right")
 STAR: tuple[Port, ...] = ("driver",)
 
 
-def block_size(tuples: int, workers: int) -> int:
-    return min(max(-(-tuples // (PER_NODE * workers)), SMALLEST_BLOCK), LARGEST_BLOCK)
+def block_size(tuples: int, ports: tuple[Port, ...]) -> int:
+    """How many of a batch's tuples travel together."""
+    if ports == STAR:
+        return LARGEST_OF_STAR
+    return min(max(-(-tuples // PER_STEP), SMALLEST_BLOCK), LARGEST_BLOCK)
 
 
 class NodeTopology:
-    """A base of topologies whose nodes run on one thread each. A subclass adds `name`, `ports` and `_node`.
+    """A base of topologies that are made of nodes. A subclass adds `name`, `ports` and `_node`.
 
     The protocols of its nodes bring any two tuples together once.
     """
@@ -52,9 +58,9 @@ class NodeTopology:
 
     def __init__(self, setting: Setting) -> None:
         self._workers = setting.workers
-        self._make_window, self._decide = setting.make_window, setting.decide
+        self._make_window, self._decide, self._crew = setting.make_window, setting.decide, setting.crew
         self._ledger = Ledger()
-        self._threads = Threads(self._workers, self.ports)
+        self._rounds = Rounds(setting.crew, self._match, self._workers)
         self._stored: list[dict[Side, StoredWindow]] = [
             {side: self._local(number, side) for side in SIDES} for number in range(self._workers)
         ]
@@ -63,19 +69,28 @@ class NodeTopology:
         self._floor: dict[Side, int] = {}
         self._visited = 0
         self._nodes = [self._node(number) for number in range(self._workers)]
-        self._visits = [node for node in self._nodes if isinstance(node, Visited)]
-        self._threads.drive(self._nodes)
+        self._can_visit = all(isinstance(node, Visited) for node in self._nodes)
+        self._carrier = Carrier(self._nodes)
 
     def _node(self, number: int) -> Node:
         raise NotImplementedError
 
     def _local(self, number: int, side: Side, index: str = "") -> StoredWindow:
-        report = partial(self._threads.report, number)
-        window = self._make_window(side, index)
-        return StoredWindow(window, side, self._ledger, self._decide, report, self._threads.checkpoint)
+        return StoredWindow(self._make_window(side, index), side, number, self._ledger, self._rounds.waiting)
 
     def _windows(self, number: int) -> dict[Side, LocalWindow]:
         return dict(self._stored[number])
+
+    def _match(self, left: Rows, right: Rows) -> Mask | None:
+        """Which of the pairs that were found are in the window, and match."""
+        keep = self._ledger.within(left, right)
+        if keep is None:
+            return self._decide(left, right)
+        places = np.flatnonzero(keep)
+        decided = self._decide(left[places], right[places]) if len(places) else None
+        if decided is not None:
+            keep[places] = decided
+        return keep
 
     # -- what a topology does --------------------------------------------------------------------------------------
 
@@ -86,42 +101,41 @@ class NodeTopology:
     def step(
         self, batches: Mapping[Side, Batch], chores: Chores = (), floors: Floors = NO_FLOORS
     ) -> Iterator[Pairs]:  # fmt: skip
-        do_all(chores)
         comparisons = sum(len(batch) * self.occupancy(other(side)) for side, batch in batches.items())
         if len(batches) == len(SIDES):
             comparisons += len(batches["left"]) * len(batches["right"])
-        self._threads.alone = comparisons <= SMALL
-        self._visited = self._visited + 1 if self._threads.alone and self._visits else 0
-        telling = self._visited % VISITS == 0
-        for side in self._floor if telling else ():
-            self._ledger.forget(side, self.first_row(side))
+        is_small = comparisons <= SMALL
+        if is_small:
+            do_all(chores)
+        else:
+            together([chore() for chore in chores], self._crew.run)
+        self._visited = self._visited + 1 if is_small and self._can_visit else 0
+        if self._visited % VISITS == 0:
+            for side in self._floor:
+                self._ledger.forget(side, self.first_row(side))
+            self._feed_expiries()
         for side, batch in batches.items():
             self._ledger.add(side, batch)
-        if telling:  # from here on nodes may work, and they read the ledger
-            self._feed_expiries()
+        yield from self._delivered()
         blocks = self._blocks(batches)
         if self._visited:
-            yield from self._run()
-            for number, node in enumerate(self._visits):
-                with self._threads.at_work(number):
-                    for block in blocks:
-                        node.meet(block)
-            yield from self._run()
-            return
-        for start in range(0, max(len(blocks), 1), WAVE):
-            for block in blocks[start : start + WAVE]:
+            self._carrier.visit(blocks)
+        else:
+            for block in blocks:
                 self._feed(block.side, Message(Kind.ARRIVAL, block))
-            yield from self._run()
+                yield from self._delivered()  # whatever it sets in motion, before the next block comes
+        yield from self._rounds.run()
 
-    def _run(self) -> Iterator[Pairs]:
-        for left, right in self._threads.run():
-            yield [left], [right]
+    def _delivered(self) -> Iterator[Pairs]:
+        """Deliver all messages, with rounds in between where too much waits for one."""
+        while self._carrier.deliver(self._rounds.is_due):
+            yield from self._rounds.run()
 
     def _blocks(self, batches: Mapping[Side, Batch]) -> list[Block]:
         """Both sides cut into blocks, in the order of the stream as far as blocks allow."""
         blocks: list[Block] = []
         for side, batch in batches.items():
-            parts = batch.parts_of(block_size(len(batch), self._workers))
+            parts = batch.parts_of(block_size(len(batch), self.ports))
             blocks += [self._new_block(side, part) for part in parts if len(part)]
         return sorted(blocks, key=lambda block: int(block.batch.coordinate[-1]) + int(block.batch.high[-1]))
 
@@ -134,11 +148,11 @@ class NodeTopology:
         """Send a message in where tuples of this side enter: R at the left, S at the right; or to everybody."""
         if self.ports == STAR:
             for node in range(self._workers):
-                self._threads.feed(node, "driver", message)
+                self._carrier.feed(node, "driver", message)
         elif side == "left":
-            self._threads.feed(0, "left", message)
+            self._carrier.feed(0, "left", message)
         else:
-            self._threads.feed(self._workers - 1, "right", message)
+            self._carrier.feed(self._workers - 1, "right", message)
 
     def _feed_expiries(self) -> None:
         """Expiries of a side enter where the other side's tuples do: they come after all that may meet them."""
@@ -170,7 +184,7 @@ class NodeTopology:
         return [
             {
                 "worker": number,
-                "busy_s": self._threads.busy[number],
+                "busy_s": self._carrier.busy[number] + self._rounds.busy[number],
                 "comparisons": sum(window.comparisons for window in windows.values()),
                 **{f"{side}_window": windows[side].at_least(floors.get(side)) for side in SIDES},
                 "bytes": sum(window.window.nbytes for window in windows.values()),
@@ -179,7 +193,7 @@ class NodeTopology:
         ]
 
     def close(self) -> None:
-        self._threads.close()
-        self._threads.drive([])
+        """Let the tuples go. There are no threads but the crew's, which belongs to the engine."""
+        self._rounds.release()
         for window in self._all_windows:
             window.clear()

@@ -23,11 +23,10 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import INT64_MIN
-from ..parallel.ports import Port
 from ..side import SIDES, Side
 from ..store import Batch
 from .driver import CHAIN, NodeTopology
-from .node import Block, Kind, LocalWindow, Message, Node, Send, inserted
+from .node import Block, Kind, LocalWindow, Message, Node, Port, Send, inserted
 from .protocol import Pairs, Setting, Unmet
 
 
@@ -185,9 +184,9 @@ class HandshakeJoin(NodeTopology):
     def finish(self) -> Iterator[Pairs]:
         """Let everything flow through, so that all meet."""
         self._board.draining = True
-        self._threads.alone = False
-        self._threads.feed(0, "left", Message(Kind.TICK))
-        yield from self._run()
+        self._carrier.feed(0, "left", Message(Kind.TICK))
+        yield from self._delivered()
+        yield from self._rounds.run()
 
 
 def _earlier(one: tuple[int, int] | None, another: tuple[int, int] | None) -> tuple[int, int] | None:

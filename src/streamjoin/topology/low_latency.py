@@ -24,11 +24,10 @@ from __future__ import annotations
 from collections import deque
 from typing import ClassVar
 
-from ..parallel.ports import Port
 from ..side import Side, other
 from ..store import ScanIndex
 from .driver import CHAIN, NodeTopology
-from .node import Block, Kind, LocalWindow, Message, Node, Send, inserted
+from .node import Block, Kind, LocalWindow, Message, Node, Port, Send, inserted
 
 
 class LowLatencyNode:

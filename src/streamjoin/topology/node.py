@@ -1,9 +1,9 @@
 """What the papers' parallel joins are made of: nodes that react to messages, and know nothing of what carries them.
 
-A node is a step function: `receive` takes one message, looks at the node's own windows, sends messages and reports
-pairs. The same nodes run on threads over mailboxes (`parallel.threads`) and under a simulator that chooses every
-interleaving (`lab.schedules`). Both guarantee one thing, and a node may rely on nothing else: messages from one node to
-another arrive in the order in which they were sent, each once.
+A node is a step function: `receive` takes one message, says what its own windows are to compare and to store, and sends
+messages. The same nodes run in the product (`topology.carrier`) and under a simulator that chooses every interleaving
+(`lab.schedules`). Both guarantee one thing, and a node may rely on nothing else: messages from one node to another
+arrive in the order in which they were sent, each once.
 
 Law: every pair of tuples that can be in each other's windows is *compared* exactly once, somewhere. Whether it *is* in
 the window is decided where it is found, from what the tuples say themselves. So a node may drop an expired tuple late;
@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
-from ..parallel.ports import Port
 from ..side import Side
+
+Port = Literal["left", "right", "driver"]
+"""Where messages come from: the neighbour on one side (at the ends of a chain, the driver), or the driver."""
 
 
 class Kind(Enum):
@@ -88,13 +90,17 @@ class LocalWindow(Protocol):
         """How far from `head` on nothing lies at or above a coordinate."""
 
 
-class Node(Protocol):
-    """One core's part of a join. `windows` are its own."""
-
-    windows: dict[Side, LocalWindow]
+class Receiver(Protocol):
+    """Takes messages."""
 
     def receive(self, port: Port, message: Message, send: Send) -> None:
         """Take one message and do all it calls for."""
+
+
+class Node(Receiver, Protocol):
+    """One core's part of a join. `windows` are its own."""
+
+    windows: dict[Side, LocalWindow]
 
 
 @runtime_checkable

@@ -1,150 +1,97 @@
-"""A node's windows over the store: any index, found pairs checked against the windows that the user asked for."""
+"""A node's windows over the store, with any index. What a node does to them waits until a round.
+
+Nodes only say what is to be compared and stored, and go on: where a window begins and ends is known at once.
+Law of a round: whatever was asked since the last one, all insertions come first, then all comparisons, then all that
+was dropped is let go. This is the same as one after the other in the order in which nodes asked: a comparison names the
+places that it looks at, a place is given to one tuple only, and nobody asks for a place before it is given or after it
+was dropped.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TypeVar
 
 import numpy as np
 
-from ..arrays import Rows
-from ..compile.cache import compiled
 from ..compile.generic import extremes
-from ..side import SIDES, Side
-from ..store import Batch, PairSink, Probing, SideWindow
-from ..store.batch import Decide
+from ..side import Side
+from ..store import Batch, Probing, SideWindow
+from ..tasks import Walk
+from .ledger import Ledger
 from .node import Block
+from .search import Question
 
-Report = Callable[[Rows, Rows], None]
-"""Takes pairs of rows: left ones, right ones."""
+MERGED = 1 << 11
+"""Tuples of blocks that are dealt with as one. To copy more of them takes longer than to deal with each block alone."""
+T = TypeVar("T", Block, Batch)
 
 
-class Ledger:
-    """Every tuple's coordinate and the [low, high) of coordinates that it meets, by side and row.
-
-    A pair is in the window iff one of the two meets the other: with time windows both do, where order counts only the
-    later one. Rows may come in any order.
-    """
+class Waiting:
+    """What waits for the next round: the windows that something was asked of, and how much it was."""
 
     def __init__(self) -> None:
-        self._base: dict[Side, int] = dict.fromkeys(SIDES, 0)
-        """The row at place 0; rows [first, end) are known."""
-        self._first: dict[Side, int] = dict.fromkeys(SIDES, 0)
-        self._end: dict[Side, int] = dict.fromkeys(SIDES, 0)
-        self._known: dict[Side, Any] = {side: np.empty((3, 1024), np.int64) for side in SIDES}
+        self.windows: list[StoredWindow] = []
+        self.inserted = 0
+        """Tuples."""
+        self.asked = 0
+        """Blocks that are to be compared with a window."""
+        self._merged: dict[tuple[Side, int, int], Probing] = {}
 
-    def add(self, side: Side, batch: Batch) -> None:
-        if not len(batch):
-            return
-        lowest, highest = extremes(batch.row)
-        if self._first[side] == self._end[side]:  # nothing is known: begin where the batch does
-            self._base[side] = self._first[side] = self._end[side] = lowest
-        first, end = min(self._first[side], lowest), max(self._end[side], highest + 1)
-        if first < self._base[side] or end - self._base[side] > self._known[side].shape[1]:
-            self._move(side, first, end)
-        _note(self._known[side], self._base[side], batch.row, batch.coordinate, batch.low, batch.high)
-        self._first[side], self._end[side] = first, end
+    def merged(self, blocks: Sequence[Block]) -> Probing:
+        """The tuples of some blocks of a side, one after another. Nodes are asked by the same blocks, so it is made
+        once."""
+        key = blocks[0].side, blocks[0].number, blocks[-1].number
+        found = self._merged.get(key)
+        if found is None:
+            found = self._merged[key] = Probing(_joined([block.batch for block in blocks]))
+        return found
 
-    def _move(self, side: Side, base: int, end: int) -> None:
-        """Give place 0 to another row, so that all rows up to `end` have a place. The same memory is used again where
-        it has room for twice as many, because fresh memory is slow. `base` may go back: a row that waited long may come
-        after younger ones have gone."""
-        known, first, count = self._known[side], self._first[side], self._end[side] - self._first[side]
-        fits = 2 * (end - base) <= known.shape[1] and base >= self._base[side]
-        moved = known if fits else np.empty((3, 4 * (end - base)), np.int64)
-        for before, after in zip(known, moved, strict=True):
-            after[first - base : first - base + count] = before[first - self._base[side] :][:count]
-        self._known[side], self._base[side] = moved, base
-
-    def forget(self, side: Side, row: int | None) -> None:
-        """Rows below this one are not stored any more (None: no row is)."""
-        self._first[side] = self._end[side] if row is None else min(max(row, self._first[side]), self._end[side])
-
-    def at_least(self, side: Side, rows: Rows, coordinate: int) -> int:
-        """How many of some rows lie at or above a coordinate."""
-        return int(np.count_nonzero(self._known[side][0, rows - self._base[side]] >= coordinate))
-
-    def within(self, left: Rows, right: Rows) -> tuple[Rows, Rows]:
-        """Those of some pairs that are in the window."""
-        keep = _within(left - self._base["left"], right - self._base["right"], *(self._known[s] for s in SIDES))
-        return (left, right) if keep.all() else (left[keep], right[keep])
-
-
-@compiled
-def _note(known, base, row, coordinate, low, high):  # type: ignore[no-untyped-def]
-    for k in range(len(row)):
-        place = row[k] - base
-        known[0, place], known[1, place], known[2, place] = coordinate[k], low[k], high[k]
-
-
-@compiled
-def _within(left, right, of_left, of_right):  # type: ignore[no-untyped-def]
-    keep = np.empty(len(left), np.bool_)
-    for k in range(len(left)):
-        l, r = left[k], right[k]
-        sees = (of_left[0, l] >= of_right[1, r]) & (of_left[0, l] < of_right[2, r])
-        seen = (of_right[0, r] >= of_left[1, l]) & (of_right[0, r] < of_left[2, l])
-        keep[k] = sees | seen
-    return keep
+    def clear(self) -> None:
+        self.windows, self.inserted, self.asked = [], 0, 0
+        self._merged.clear()
 
 
 class StoredWindow:
     """A `LocalWindow`. Its store uses a tuple's place as the coordinate, so every index can leave out the places that a
     block must not see."""
 
-    def __init__(
-        self,
-        window: SideWindow,
-        side: Side,
-        ledger: Ledger,
-        decide: Decide,
-        report: Report,
-        checkpoint: Callable[[], None],
-    ) -> None:
+    def __init__(self, window: SideWindow, side: Side, number: int, ledger: Ledger, waiting: Waiting) -> None:
         self._window, self._side = window, side
-        self._ledger, self._decide, self._report = ledger, decide, report
-        self._checkpoint = checkpoint
+        self._ledger, self._waiting = ledger, waiting
+        self.number = number
+        """The node's."""
         self._blocks: deque[tuple[int, int, int]] = deque()
         """Each block's lowest and highest coordinate, and where it ends. The first one begins at `head`."""
         self.head = self.tail = 0
+        self._stored = 0
+        """Tuples below this place are in the store, or were not put there because they had gone."""
+        self._new: list[Batch] = []
+        self._asked: list[tuple[int, int, Block]] = []
+        self._is_waiting = False
         self.comparisons = 0
 
+    # -- what the node does ----------------------------------------------------------------------------------------
+
     def insert(self, block: Block) -> None:
-        batch: Batch = block.batch
-        places = np.arange(self.tail, self.tail + len(batch))
-        self._window.insert(Batch(batch.row, places, places, places, batch.slots))
-        self.tail += len(batch)
-        self._blocks.append((*extremes(batch.coordinate), self.tail))
+        self._wait()
+        self._new.append(block.batch)
+        self._waiting.inserted += len(block)
+        self.tail += len(block)
+        self._blocks.append((*extremes(block.batch.coordinate), self.tail))
 
     def probe(self, block: Block, start: int, stop: int) -> None:
-        batch: Batch = block.batch
-        if stop <= start:
-            return
-        low, high = np.empty(len(batch), np.int64), np.empty(len(batch), np.int64)
-        low.fill(start)
-        high.fill(stop)
-        asking = Batch(batch.row, batch.coordinate, low, high, batch.slots)
-        self._window.expect(asking)
-        self._window.prepare()
-        sink = PairSink(self._decide, left_probes=block.side == "left")
-        for compared in self._window.probe(Probing(asking), sink):
-            self.comparisons += compared
-            if sink.is_full:
-                self._hand_on(sink)
-            self._checkpoint()
-        self._hand_on(sink)
-
-    def _hand_on(self, sink: PairSink) -> None:
-        for left, right in zip(*sink.take(), strict=True):
-            left, right = self._ledger.within(left, right)
-            if len(left):
-                self._report(left, right)
+        if stop > start:
+            self._wait()
+            self._asked.append((start, stop, block))
+            self._waiting.asked += 1
 
     def drop(self, head: int) -> None:
         if head > self.head:
+            self._wait()
             self.head = head
-            self._window.expire(head)
             while self._blocks and self._blocks[0][-1] <= head:
                 self._blocks.popleft()
 
@@ -155,9 +102,50 @@ class StoredWindow:
             head = max(head, end)
         return head
 
+    def _wait(self) -> None:
+        if not self._is_waiting:
+            self._is_waiting = True
+            self._waiting.windows.append(self)
+
+    # -- what a round does -----------------------------------------------------------------------------------------
+
+    def storing(self) -> list[Walk]:
+        """Insert what waits. What has gone already, and nobody asks for, is left out."""
+        new, self._new = self._new, []
+        start, self._stored = self._stored, self.tail
+        if not new or (self.head == self.tail and not self._asked):
+            return []
+        return [self._inserting(new, start)]
+
+    def _inserting(self, new: Sequence[Batch], start: int) -> Walk:
+        for some in _together(new):
+            batch = _joined(some)
+            places = np.arange(start, start + len(batch))
+            yield from self._window.inserting(Batch(batch.row, places, places, places, batch.slots))
+            start += len(batch)
+
+    def questions(self) -> list[Question]:
+        """What blocks ask of this window: those that came one after another and ask for the same, together."""
+        found: list[Question] = []
+        asked, self._asked = self._asked, []
+        for (start, stop), entries in groupby(asked, key=_places):
+            for blocks in _together([block for _, _, block in entries]):
+                probing = self._waiting.merged(blocks).at_places(start, stop)
+                weight = probing.count * (stop - start)
+                found.append(Question(self._window, probing, self._side == "right", 1, weight))
+        return found
+
+    def settle(self) -> None:
+        """Let go of what was dropped."""
+        self._is_waiting = False
+        self._window.expire(self.head)
+
+    # -- figures ---------------------------------------------------------------------------------------------------
+
     def clear(self) -> None:
         """Let all tuples go."""
-        self.head = self.tail
+        self.head = self._stored = self.tail
+        self._new, self._asked = [], []
         self._blocks.clear()
         self._window.clear()
 
@@ -167,7 +155,7 @@ class StoredWindow:
         if floor is None:
             return self.tail - self.head
         count, start = 0, self.head
-        for lowest, highest, end in list(self._blocks):  # the node may be at work
+        for lowest, highest, end in self._blocks:
             if lowest >= floor:
                 count += end - start
             elif highest >= floor:
@@ -178,3 +166,29 @@ class StoredWindow:
     @property
     def window(self) -> SideWindow:
         return self._window
+
+
+def _joined(some: Sequence[Batch]) -> Batch:
+    """Several batches as one, whose windows mean nothing: nodes say at which places it looks."""
+    if len(some) == 1:
+        return some[0]
+    row, coordinate = (np.concatenate([getattr(batch, name) for batch in some]) for name in ("row", "coordinate"))
+    slots = [np.concatenate(columns) for columns in zip(*(batch.slots for batch in some), strict=True)]
+    return Batch(row, coordinate, row, row, slots)
+
+
+def _places(asked: tuple[int, int, Block]) -> tuple[int, int]:
+    return asked[:2]
+
+
+def _together(some: Sequence[T]) -> list[list[T]]:
+    """Small blocks in groups."""
+    groups: list[list[T]] = []
+    size = MERGED
+    for one in some:
+        size += len(one)
+        if size > MERGED:
+            groups.append([])
+            size = len(one)
+        groups[-1].append(one)
+    return groups

@@ -39,7 +39,7 @@ class ScaleJoin(SplitJoin):
 
     def _blocks(self, batches: Mapping[Side, Batch]) -> list[Block]:
         blocks: list[Block] = []
-        size = block_size(sum(map(len, batches.values())), self._workers)
+        size = block_size(sum(map(len, batches.values())), self.ports)
         for sources, places in self._ready({side: batch for side, batch in batches.items() if len(batch)}):
             for start in range(0, len(sources), size):
                 cut = slice(start, start + size)

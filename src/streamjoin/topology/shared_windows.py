@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from ..compile.background import is_rehearsing
-from ..parallel.crew import Crew
 from ..side import SIDES, Side, other
-from ..store import Batch, PairSink, Probing, SideWindow, few_scan
+from ..store import Batch, Probing, SideWindow, few_scan
 from ..store.batch import lasting
 from ..store.few import Few
-from ..store.pair_slots import PairSlots
-from ..tasks import Job, do_all, together
+from ..tasks import do_all, together
 from .protocol import NO_FLOORS, Chores, Floors, Pairs, Setting, Unmet
+from .search import Question, Search
 from .small_steps import SmallSteps
-
-
-class ProbeTask:
-    """A share of a step's probing, which fills a sink. It may run on any thread of the crew."""
-
-    def __init__(self, steps: Iterator[int], sink: PairSink, crew: Crew) -> None:
-        self._steps, self._sink, self._crew = steps, sink, crew
-        self.comparisons = 0
-        self.seconds = 0.0
-        self.done = False
-
-    def run(self) -> Pairs:
-        """Go on until all pairs are found, or as many as the sink keeps at once."""
-        started = time.perf_counter()
-        for compared in self._steps:
-            self.comparisons += compared
-            if self._sink.is_full:
-                break
-            self._crew.checkpoint()
-        else:
-            self.done = True
-        self.seconds += time.perf_counter() - started
-        return self._sink.take()
 
 
 class SharedWindows:
@@ -54,7 +29,7 @@ class SharedWindows:
         self._windows: Mapping[Side, SideWindow] = {side: setting.make_window(side, "") for side in SIDES}
         self._decide, self._crew = setting.decide, setting.crew
         self._small = SmallSteps(self._windows, self._decide)
-        self._slots = PairSlots(self._crew.workers, self._decide)
+        self._search = Search(self._crew, self._decide)
         self.comparisons = 0
 
     def step(
@@ -95,7 +70,7 @@ class SharedWindows:
         window = self._windows[other(side)]
         window.prepare()
         for part in window.shares(batch, workers=1):
-            sink = self._sink(side)
+            sink = self._search.sink(left_probes=side == "left")
             for compared in window.probe(part, sink):
                 self.comparisons += compared
                 if sink.is_full:
@@ -113,43 +88,19 @@ class SharedWindows:
         self, probings: list[tuple[Side, Probing]], parts: int, workers: int, by_stored: bool = False
     ) -> Iterator[Pairs]:  # fmt: skip
         """The pairs of some batches, whose probing is cut into so many parts each, found by so many workers."""
-        jobs: list[Job] = []
-        tasks: list[ProbeTask] = []
-        for side, probing in probings:
-            window = self._windows[other(side)]
-            if window.device_takes(probing):
-                sink = self._sink(side)
-                tasks.append(ProbeTask(window.probe(probing, sink), sink, self._crew))
-                continue
-            found, alone, groups = window.jobs(probing, parts, side == "left", by_stored)
-            jobs += found
-            if alone or groups:
-                for share in probing.split(workers):
-                    sink = self._sink(side)
-                    beside = window.probe_beside_jobs(alone, groups, share, sink)
-                    tasks.append(ProbeTask(beside, sink, self._crew))
-        if jobs:
-            self._slots.make_ready()
-            for _ in self._crew.rounds(jobs, self._slots.words, workers):
-                yield from self._slots.take()
-            compared = self._slots.compared()
-            self.comparisons += compared
-            probes = sum(len(probing.batch) for _, probing in probings)
-            for side, probing in probings:
-                count = len(probing.batch)
-                self._windows[other(side)].note_probed(count, compared * count // probes)
-        while tasks:
-            yield from self._crew.run([task.run for task in tasks])
-            self._count(tasks)
-            tasks = [task for task in tasks if not task.done]
+        questions = [
+            Question(self._windows[other(side)], probing, side == "left", parts, len(probing.batch))
+            for side, probing in probings
+        ]
+        for pairs in self._search.found(questions, workers, by_stored):
+            self._count(questions)
+            yield pairs
+        self._count(questions)
 
-    def _sink(self, probing: Side) -> PairSink:
-        return PairSink(self._decide, left_probes=probing == "left")
-
-    def _count(self, tasks: list[ProbeTask]) -> None:
-        for task in tasks:
-            self.comparisons += task.comparisons
-            task.comparisons = 0
+    def _count(self, questions: list[Question]) -> None:
+        for question in questions:
+            self.comparisons += question.compared
+            question.compared = 0
 
     def finish(self) -> Iterator[Pairs]:
         yield from ()
@@ -188,4 +139,4 @@ class SharedWindows:
         """Let the tuples go. There are no threads but the crew's, which belongs to the engine."""
         for window in self._windows.values():
             window.clear()
-        self._slots.release()
+        self._search.release()

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ..parallel.ports import Port
 from ..side import Side, other
 from .driver import STAR, NodeTopology
-from .node import Block, Kind, LocalWindow, Message, Node, Send
+from .node import Block, Kind, LocalWindow, Message, Node, Port, Send
 
 
 class SplitNode:

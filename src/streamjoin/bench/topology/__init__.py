@@ -5,7 +5,7 @@
     throughput   every topology against kernels that only scan; the cost of punctuation and sorting
     index        an equality with low-latency handshake join, with and without an index
     latency      both handshake joins at half their highest rate, beside the model of handshake join's latency
-    scalejoin    how evenly threads share the work of several physical streams, and the gate's own throughput
+    scalejoin    how evenly nodes share the work of several physical streams, and the gate's own throughput
     model        `lab.model` with costs measured here: against the runs, and for the papers' core counts
 
 Each module says how it measures. Rates are tuples of both streams per second of wall time; "of each stream" marks

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ...lab.model import Costs, Machine
-from ...parallel.ports import Port
-from ...parallel.threads import Threads
-from ...topology.driver import CHAIN, block_size
-from ...topology.node import Kind, Message, Send
+from ...lab.model import HANDS_ON_FIRST, Costs, Machine
+from ...topology.carrier import Carrier
+from ...topology.driver import CHAIN, STAR, block_size
+from ...topology.node import Kind, Message, Port, Send
 from .latency import LatencyRun
 from .streams import Feed, Setup
 from .throughput import Point, measure
@@ -40,15 +39,11 @@ class _Relay:
 
 def hop_seconds() -> float:
     """Seconds from one node's send to the next node's receive, for a single message."""
-    threads = Threads(2, CHAIN)
-    threads.drive([_Relay(0), _Relay(1)])
+    carrier = Carrier([_Relay(0), _Relay(1)])
+    carrier.feed(0, "left", Message(Kind.TICK))
     started = time.perf_counter()
-    threads.feed(0, "left", Message(Kind.TICK))
-    for _ in threads.run():
-        pass
-    elapsed = time.perf_counter() - started
-    threads.close()
-    return elapsed / HOPS
+    carrier.deliver(lambda: False)
+    return (time.perf_counter() - started) / HOPS
 
 
 class CostFeeds:
@@ -71,7 +66,8 @@ class CostFeeds:
         message = max(float(np.median(small.busy)) / 2 - SMALL_BATCH * scan, 0.0)
         driver = max(step - float(np.median(small.busy)), 0.0)
         working = float(np.median(large.busy))
-        stored = max(working / (2 * LARGE_BATCH) - message / block_size(LARGE_BATCH, 1) - scan, 0.0)
+        size = block_size(LARGE_BATCH, CHAIN if algorithm in HANDS_ON_FIRST else STAR)
+        stored = max(working / (2 * LARGE_BATCH) - message / size - scan, 0.0)
         each = max(steps - working - driver, 0.0) / (2 * LARGE_BATCH)
         return Costs(alone, together, message, stored, hop, driver, each)
 

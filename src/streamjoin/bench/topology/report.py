@@ -99,8 +99,8 @@ def _ms(seconds: float | None) -> str:
 
 
 def _skew_table(found: list[Skew], gate: dict[int, float]) -> Table:
-    title = "ScaleJoin: comparisons per thread, in percent of the mean"
-    columns = "rates", "streams", "threads", "std, all", "std, worst slice", "most - least, all", "worst slice", "paper"
+    title = "ScaleJoin: comparisons per node, in percent of the mean"
+    columns = "rates", "streams", "nodes", "std, all", "std, worst slice", "most - least, all", "worst slice", "paper"
     table = titled(title, *columns)
     for entry in found:
         figures = entry.deviation, max(entry.deviations), entry.difference, max(entry.differences)

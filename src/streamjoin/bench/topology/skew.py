@@ -1,8 +1,8 @@
-"""How evenly ScaleJoin's threads share the work of several physical streams (ScaleJoin, Figs. 6 and 8).
+"""How evenly ScaleJoin's nodes share the work of several physical streams (ScaleJoin, Figs. 6 and 8).
 
-A `Gate` merges the physical streams of each side, and as many threads as in the paper join them. Time is the tuples'
-time, not the clock's. There may be more threads than cores, because comparisons are counted and not timed. Once the
-windows are full, each thread's share is computed for every slice of time.
+A `Gate` merges the physical streams of each side, and as many nodes as the paper has threads join them. Time is the
+tuples' time, not the clock's. There may be more nodes than cores, because comparisons are counted and not timed. Once
+the windows are full, each node's share is computed for every slice of time.
 """
 
 from __future__ import annotations
