@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamjoin.gpu import direct
 from streamjoin.gpu import machine as machines
 
 from .. import constants, interpreted
@@ -42,16 +43,16 @@ class PythonMachine:
     def parts(self, memory: Any, places: list[tuple[int, int, Any]]) -> list[Any]:
         return [memory[start : start + count * np.dtype(kind).itemsize].view(kind) for start, count, kind in places]
 
-    def put(self, memory: Any, start: int, values: Any) -> None:
+    def put(self, memory: Any, start: int, values: Any, stream: None) -> None:
         memory[start : start + len(values)] = values
 
-    def settle(self) -> None:
+    def after(self, stream: None, earlier: None) -> None:
         """All is there."""
 
     def wait(self, stream: None) -> None:
         """All is done."""
 
-    def copied(self, memory: Any, count: int) -> Any:
+    def copied(self, memory: Any, count: int, stream: None) -> Any:
         longer = self.memory(count, memory.dtype)
         longer[: len(memory)] = memory
         return longer
@@ -103,7 +104,7 @@ def install(monkeypatch: pytest.MonkeyPatch, **sizes: int) -> PythonMachine:
     """From here on, this is the GPU."""
     found = PythonMachine()
     constants.replace(monkeypatch, **(SMALL | sizes))
-    monkeypatch.setattr(machines, "machine", lambda: found)
+    monkeypatch.setattr(direct, "machine", lambda: found)
     monkeypatch.setattr(machines, "OUTBOXES", machines.Outboxes())
     monkeypatch.setattr("streamjoin.gpu.lane.OUTBOXES", machines.OUTBOXES)
     monkeypatch.setattr("streamjoin.engine.options.missing", lambda: None)

@@ -84,7 +84,7 @@ def test_a_gpu_that_fails_loses_and_doubles_nothing(
 def test_out_of_memory(gpu: python_machine.PythonMachine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The arrays cannot grow when the window does."""
 
-    def copied(memory: Any, count: int) -> Any:
+    def copied(memory: Any, count: int, stream: None) -> Any:
         raise MemoryError("CUDA_ERROR_OUT_OF_MEMORY")
 
     monkeypatch.setattr(gpu, "copied", copied)

@@ -11,6 +11,7 @@ import pytest
 
 from streamjoin.arrays import INT64_MAX, INT64_MIN
 from streamjoin.gpu.arena import Arena
+from streamjoin.gpu.condition import GpuCondition
 from streamjoin.gpu.pieces import Piece, Search, Span
 from streamjoin.gpu.runs import Runs
 from streamjoin.gpu.search_key import SearchKey, search_key
@@ -44,7 +45,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> python_machine.PythonMachine:
 @pytest.mark.parametrize("kind", ["int32", "int64"])
 def test_runs_are_sorted_and_name_each_place_once(gpu: python_machine.PythonMachine, kind: str) -> None:
     rng = np.random.default_rng(1)
-    runs = Runs(gpu, SearchKey(0, np.dtype(kind), 0, 0, None))
+    runs = Runs(gpu, SearchKey(0, np.dtype(kind), 0, 0, None), None)
     edge = np.iinfo(kind)
     windows = [Stored(np.append(rng.integers(-5, 5, 38), [edge.min, edge.max]).astype(kind)) for _ in range(4)]
     stretches: list[Stretch] = []
@@ -112,7 +113,7 @@ def test_space() -> None:
 def test_memory_of_what_has_expired_is_used_again(gpu: python_machine.PythonMachine) -> None:
     lowered = lower(CASES["int32-band"].plan)
     stored = StoredSide(lowered, "left")
-    arena = Arena(gpu, stored, search_key(lowered, "left"))
+    arena = Arena(gpu, "left", GpuCondition(lowered), search_key(lowered, "left"))
     window: list[Subwindow] = []
     for number in range(60):
         places = np.arange(8 * number, 8 * number + 8)
@@ -158,7 +159,7 @@ def test_parts_do_all_of_the_work() -> None:
 def test_a_search_with_too_many_pairs_becomes_a_scan(gpu: python_machine.PythonMachine) -> None:
     window = Stored(np.zeros(9, np.int32))
     stretch = Stretch(weakref.ref(window), 5, 9, sent=9)  # type: ignore[arg-type]
-    runs = Runs(gpu, EQUAL)
+    runs = Runs(gpu, EQUAL, None)
     runs.extend([stretch, Stretch(weakref.ref(window), 50, 9)])  # type: ignore[arg-type]
     row = np.arange(1)
     waiting: list[Any] = [Search(Batch(row, row, row, row, []), 0, 1, runs.all)]

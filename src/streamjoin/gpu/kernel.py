@@ -41,6 +41,9 @@ def gpu_scan_source(lowered: Lowered, stored: Side) -> str:
     `out[0]` counts the pairs that all launches have found, `before` is what it was before this one. Pairs are written
     from `out[1]` on, as place of the probing tuple and place of the stored one in one word, as far as there is `room`.
     More pairs are only counted; the caller then asks again for fewer at a time.
+
+    `lanes` is how many tuples a thread holds. The loops that run seldom do not know it from the text: unrolled, they
+    would take registers away from the one that matters.
     """
     text = ConditionText(lowered, other(stored))
     quick = ScanFilter(text)
@@ -63,7 +66,7 @@ def gpu_scan_source(lowered: Lowered, stored: Side) -> str:
     )
     source = f"""{HEADER}
 @cuda.jit(cache=True)
-def gpu_scan({text.parameters("low", "coordinates")}, high, items, count, out, before, room):
+def gpu_scan({text.parameters("low", "coordinates")}, high, items, count, lanes, out, before, room):
     thread = cuda.threadIdx.x
     block = cuda.blockIdx.x
     nearest, beyond = 0, count
@@ -89,7 +92,7 @@ def gpu_scan({text.parameters("low", "coordinates")}, high, items, count, out, b
                 i = probe + j
                 below, beyond = low[i], high[i]
                 hits = np.uint32(0)
-                for n in range({lanes}):
+                for n in range(lanes):
                     place = start + n * {THREADS} + thread
                     if place < stop:
                         where = coordinates[place]
@@ -98,7 +101,7 @@ def gpu_scan({text.parameters("low", "coordinates")}, high, items, count, out, b
                                 hits |= np.uint32(1) << np.uint32(n)
                 if hits != 0:
                     at = cuda.atomic.add(out, 0, cuda.popc(hits)) - before
-                    for n in range({lanes}):
+                    for n in range(lanes):
                         if hits & (np.uint32(1) << np.uint32(n)):
                             if at < room:
                                 out[1 + at] = (i << 32) | (start + n * {THREADS} + thread)

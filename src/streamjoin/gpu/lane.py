@@ -50,8 +50,9 @@ class Lane:
         """The last arguments of a kernel that finds pairs."""
         return [self._outbox.memory, self._outbox.total, self._outbox.room]
 
-    def launch(self, source: str, name: str, blocks: int, arguments: list[Any]) -> None:
-        """Begin to compare."""
+    def launch(self, source: str, name: str, blocks: int, arguments: list[Any], earlier: Any) -> None:
+        """Begin to compare, once another stream has come so far."""
+        self._machine.after(self._stream, earlier)
         self._machine.launch(source, name, blocks, kernel.THREADS, self._stream, [*arguments, *self.outbox])
 
     def wait(self) -> tuple[int, Integers]:

@@ -53,12 +53,11 @@ class Run:
 class Runs:
     """All runs of one window, oldest first."""
 
-    def __init__(self, machine: Machine, key: SearchKey) -> None:
-        self._machine, self.key = machine, key
+    def __init__(self, machine: Machine, key: SearchKey, stream: Any) -> None:
+        self._machine, self.key, self._stream = machine, key, stream
         self._space = Space(4 * CHUNK)
         self.keys: Any = machine.memory(self._space.room, key.dtype)
         self.places: Any = machine.memory(self._space.room, np.int32)
-        self._stream = machine.stream()
         self.all: list[Run] = []
         self.widest = 0
         self.serves = True
@@ -106,9 +105,8 @@ class Runs:
         self.widest = max(self.widest, self.key.widest(slots, begin, end))
         keys, order = _sorted(slots[self.key.number][begin:end])
         start = self._taken(end - begin)
-        self._machine.put(self.keys, start, keys)
-        self._machine.put(self.places, start, (order + (stretch.start + begin)).astype(np.int32))
-        self._machine.settle()
+        self._machine.put(self.keys, start, keys, self._stream)
+        self._machine.put(self.places, start, (order + (stretch.start + begin)).astype(np.int32), self._stream)
         self.all.append(Run(start, start + end - begin, ((stretch, begin, end),), keys[::SAMPLED].astype(np.int64)))
 
     def _merge(self, largest: int) -> None:
@@ -124,8 +122,8 @@ class Runs:
         target = self._taken(size)
         arguments = [self.keys, self.places, older.begin, older.end, younger.begin, younger.end, target]
         blocks = -(-size // kernel.THREADS)
-        self._machine.launch(gpu_merge_source(), "gpu_merge", blocks, kernel.THREADS, self._stream, arguments)
-        self._machine.wait(self._stream)
+        source = gpu_merge_source(str(self.key.dtype))
+        self._machine.launch(source, "gpu_merge", blocks, kernel.THREADS, self._stream, arguments)
         for run in (older, younger):
             self._space.give_back(run.begin, run.end)
         sample = np.sort(np.concatenate([older.sample, younger.sample]))
@@ -135,8 +133,8 @@ class Runs:
         start = self._space.take(size)
         while start is None:
             self._space.grow(size)
-            self.keys = self._machine.copied(self.keys, self._space.room)
-            self.places = self._machine.copied(self.places, self._space.room)
+            self.keys = self._machine.copied(self.keys, self._space.room, self._stream)
+            self.places = self._machine.copied(self.places, self._space.room, self._stream)
             start = self._space.take(size)
         return start
 

@@ -48,9 +48,10 @@ def gpu_search({text.parameters("coordinates", "low")}, high, least, most, probe
     return kernel.with_apart_products(source)
 
 
-def gpu_merge_source() -> str:
-    """The text of the merge: every tuple of two runs counts those of the other run that come before it."""
-    return f"""{kernel.HEADER}
+def gpu_merge_source(kind: str) -> str:
+    """The text of the merge of keys of one type: every tuple of two runs counts those of the other run that come before
+    it."""
+    return f"""{kernel.HEADER}# keys: {kind}
 @cuda.jit(cache=True)
 def gpu_merge(keys, places, older, older_end, younger, younger_end, target):
     own = np.int64(cuda.blockIdx.x) * {kernel.THREADS} + cuda.threadIdx.x

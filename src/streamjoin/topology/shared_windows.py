@@ -96,11 +96,32 @@ class SharedWindows:
         window.prepare()
         for part in window.shares(batch, workers=1):
             sink = self._sink(side)
-            for compared in window.probe(part, sink):
-                self.comparisons += compared
-                if sink.is_full:
-                    yield sink.take()
-            yield sink.take()
+            yield from self._taken_from(sink, window.probe(part, sink))
+
+    def _probe_all(self, batches: Mapping[Side, Batch]) -> Iterator[Pairs]:
+        """The same for several batches. Devices begin with all of them before any of them is waited for."""
+        begun = {side: self._begun(side, batch) for side, batch in batches.items()}
+        for side, batch in batches.items():
+            for sink, found in begun[side]:
+                yield from self._taken_from(sink, found)
+            if not begun[side]:
+                yield from self.probe(side, batch)
+
+    def _begun(self, side: Side, batch: Batch) -> list[tuple[PairSink, Iterator[int]]]:
+        """What finds the pairs of a batch on a device, where all of them are found there."""
+        window, begun = self._windows[other(side)], []
+        for part in window.parts(batch) if window.is_on_device and len(batch) else ():
+            probing, sink = Probing(part), self._sink(side)
+            found = window.begun(probing, sink) or window.probe(probing, sink)
+            begun.append((sink, found))
+        return begun
+
+    def _taken_from(self, sink: PairSink, found: Iterator[int]) -> Iterator[Pairs]:
+        for compared in found:
+            self.comparisons += compared
+            if sink.is_full:
+                yield sink.take()
+        yield sink.take()
 
     def visit(self, side: Side, batch: Batch) -> Iterator[Pairs]:
         """Find the pairs of tuples that are not taken in."""
@@ -115,11 +136,12 @@ class SharedWindows:
         """The pairs of some batches, whose probing is cut into so many parts each, found by so many workers."""
         jobs: list[Job] = []
         tasks: list[ProbeTask] = []
+        begun: list[tuple[PairSink, Iterator[int]]] = []
         for side, probing in probings:
-            window = self._windows[other(side)]
-            if window.device_takes(probing):
-                sink = self._sink(side)
-                tasks.append(ProbeTask(window.probe(probing, sink), sink, self._crew))
+            window, sink = self._windows[other(side)], self._sink(side)
+            on_device = window.begun(probing, sink)
+            if on_device is not None:
+                begun.append((sink, on_device))
                 continue
             found, alone, groups = window.jobs(probing, parts, side == "left", by_stored)
             jobs += found
@@ -138,6 +160,8 @@ class SharedWindows:
             for side, probing in probings:
                 count = len(probing.batch)
                 self._windows[other(side)].note_probed(count, compared * count // probes)
+        for sink, on_device in begun:
+            yield from self._taken_from(sink, on_device)
         while tasks:
             yield from self._crew.run([task.run for task in tasks])
             self._count(tasks)

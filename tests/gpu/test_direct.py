@@ -1,0 +1,124 @@
+"""The driver's own calls, with a library in Python that has them: its GPU memory is main memory."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamjoin.gpu import direct
+from streamjoin.gpu.driver import Driver, DriverError, PreparedKernel, Region, words_of
+
+
+class Library:
+    """As much of the driver's library as `gpu.driver` calls."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.fails: dict[str, int] = {}
+        self.context = 77
+        self.launched: list[tuple[int, ...]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("cu"):
+            raise AttributeError(name)
+        found = _Call(name, self, _DOES.get(name, lambda library, *arguments: None))
+        setattr(self, name, found)
+        return found
+
+
+class _Call:
+    """A function of a library: arguments are converted to the types that were given, as ctypes does."""
+
+    argtypes: tuple[Any, ...] = ()
+    restype: Any = None
+
+    def __init__(self, name: str, library: Library, does: Callable[..., None]) -> None:
+        self._name, self._library, self._does = name, library, does
+
+    def __call__(self, *arguments: Any) -> int:
+        assert len(arguments) == len(self.argtypes), self._name
+        values = [kind(argument).value for kind, argument in zip(self.argtypes, arguments, strict=True)]
+        self._library.said.append(self._name)
+        code = self._library.fails.get(self._name, 0)
+        if not code:
+            self._does(self._library, *values)
+        return code
+
+
+def _current(library: Library, target: int) -> None:
+    ctypes.c_uint64.from_address(target).value = library.context
+
+
+def _event(library: Library, target: int, flags: int) -> None:
+    ctypes.c_uint64.from_address(target).value = 5
+
+
+def _copy(library: Library, target: int, source: int, size: int, stream: int) -> None:
+    ctypes.memmove(target, source, size)
+
+
+def _name(library: Library, code: int, target: int) -> None:
+    ctypes.c_char_p.from_address(target).value = b"CUDA_ERROR_OUT_OF_MEMORY" if code == 2 else None
+
+
+def _launch(library: Library, kernel: int, *rest: int) -> None:
+    pointers = (ctypes.c_uint64 * 9).from_address(rest[8])
+    library.launched.append((kernel, *rest[:8], *(ctypes.c_int64.from_address(where).value for where in pointers)))
+
+
+_DOES: dict[str, Callable[..., None]] = {
+    "cuCtxGetCurrent": _current, "cuEventCreate": _event, "cuGetErrorName": _name, "cuLaunchKernel": _launch,
+    "cuMemcpyDtoHAsync_v2": _copy, "cuMemcpyHtoDAsync_v2": _copy,
+}  # fmt: skip
+
+
+def test_calls() -> None:
+    library = Library()
+    driver = Driver(library)
+    there, here = np.zeros(4, np.int64), np.arange(4)
+    driver.to_gpu(there.ctypes.data + 8, here.ctypes.data + 16, 16, 9)
+    assert there.tolist() == [0, 2, 3, 0]
+    driver.from_gpu(here.ctypes.data, there.ctypes.data, 32, 9)
+    assert here.tolist() == [0, 2, 3, 0]
+    driver.wait(9)
+    assert driver.event() == 5
+    driver.after(9, 8, 5)
+    assert [name for name in library.said if name != "cuCtxSetCurrent"] == [
+        "cuCtxGetCurrent", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize", "cuEventCreate",
+        "cuEventRecord", "cuStreamWaitEvent",
+    ]  # fmt: skip
+    assert library.said.count("cuCtxSetCurrent") == 5
+
+
+def test_launches() -> None:
+    library = Library()
+    driver, kernel = Driver(library), PreparedKernel(40, 9)
+    region = Region(None, 1 << 40, 6, np.int32)
+    for last in (7, -2):
+        driver.launch(kernel, 3, 256, 9, words_of([5, region, last]))
+        assert library.launched.pop() == (40, 3, 1, 1, 256, 1, 1, 0, 9, 5, 0, 0, 6, 4, 1 << 40, 6, 4, last)
+
+
+def test_errors() -> None:
+    library = Library()
+    driver = Driver(library)
+    library.fails = {"cuStreamSynchronize": 2, "cuEventRecord": 3}
+    with pytest.raises(DriverError, match="cuStreamSynchronize fails with CUDA_ERROR_OUT_OF_MEMORY"):
+        driver.wait(1)
+    with pytest.raises(DriverError, match="cuEventRecord fails with error 3"):
+        driver.after(1, 2, 3)
+    library.fails = {"cuCtxSetCurrent": 3}
+    with pytest.raises(DriverError, match="cuCtxSetCurrent"):
+        driver.wait(1)
+    library.context = 0
+    with pytest.raises(DriverError, match="no context"):
+        Driver(library)
+
+
+def test_numbas_handles() -> None:
+    assert direct._number(ctypes.c_void_p(1 << 40)) == 1 << 40
+    assert direct._number(np.int64(5)) == 5
