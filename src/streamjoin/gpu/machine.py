@@ -11,6 +11,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..compile.cache import imported
+from .support import is_simulated
 
 ROOM = 1 << 20
 """Pairs of one launch. If there are more, it is done again in pieces."""
@@ -107,8 +108,11 @@ class NumbaMachine:
         self._config: Any = _settings()
         self._lock = threading.RLock()
         self._kernels: dict[str, Any] = {}
+        self.name = "Numba's simulator" if is_simulated() else self._name()
+
+    def _name(self) -> str:
         name = self._cuda.get_current_device().name
-        self.name = name.decode() if isinstance(name, bytes) else str(name)
+        return name.decode() if isinstance(name, bytes) else str(name)
 
     @contextmanager
     def _calls(self) -> Iterator[None]:
