@@ -18,7 +18,7 @@ from streamjoin.predicate.vector import Frame
 from streamjoin.store import Batch, HashIndex, PairSink, Probing, ScanIndex
 from streamjoin.store.pair_memory import PairMemory
 from streamjoin.store.scan_kernel import BLOCK, TILE
-from streamjoin.store.subwindow import StoredSide
+from streamjoin.store.stored_side import StoredSide
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 UNTOUCHED = -77

@@ -128,7 +128,8 @@ def change_at_random(monkeypatch: pytest.MonkeyPatch, dice: random.Random) -> No
     monkeypatch.setattr(IndexChooser, "compare_paths", toss)
     constants.replace(monkeypatch, FEW_PROBES=0)
     free = Costs(grid_step=0, grid_stored=0, grid_far=0, grid_probe=0, grid_candidate=0)
-    monkeypatch.setattr("streamjoin.store.subwindow.costs", lambda: dice.choice((Costs(), free, free)))
+    for module in ("stored_side", "grid_probe"):
+        monkeypatch.setattr(f"streamjoin.store.{module}.costs", lambda: dice.choice((Costs(), free, free)))
     for name in ("REVIEW", "LOOK"):
         monkeypatch.setattr(side_window, name, 3)
 

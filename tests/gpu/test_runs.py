@@ -20,7 +20,8 @@ from streamjoin.gpu.stretch import Stretch
 from streamjoin.predicate.keys import RangeKey
 from streamjoin.predicate.lower import lower
 from streamjoin.store import Batch
-from streamjoin.store.subwindow import StoredSide, Subwindow
+from streamjoin.store.stored_side import StoredSide
+from streamjoin.store.subwindow import Subwindow
 
 from .. import interpreted
 from ..conformance.cases import CASES

@@ -158,10 +158,10 @@ def test_pairs_are_those_of_a_scan(on: str, spread: int, monkeypatch: pytest.Mon
         sides[side] = batch(values.columns, 10, 80)
     found = []
     for index, known in (("scan", Costs()), ("auto", FREE)):
-        monkeypatch.setattr("streamjoin.store.subwindow.costs", lambda known=known: known)
+        monkeypatch.setattr("streamjoin.store.grid_probe.costs", lambda known=known: known)
         made: list[Grid] = []
         monkeypatch.setattr(
-            "streamjoin.store.subwindow.Grid", lambda *given, made=made: made.append(Grid(*given)) or made[-1]
+            "streamjoin.store.grid_probe.Grid", lambda *given, made=made: made.append(Grid(*given)) or made[-1]
         )
         window = SideWindow(condition, "left", index, one_after_another)
         window.insert(sides["left"])
@@ -210,7 +210,7 @@ def test_joins_with_grids_are_those_without(on: str, monkeypatch: pytest.MonkeyP
             tables.append(pa.table({"k": k, "m": m, "f": f}))
         found = []
         for index, known in (("scan", Costs()), ("auto", FREE)):
-            monkeypatch.setattr("streamjoin.store.subwindow.costs", lambda known=known: known)
+            monkeypatch.setattr("streamjoin.store.grid_probe.costs", lambda known=known: known)
             joined = sj.join(*tables, on=on, window=50, index=index)  # type: ignore[arg-type]
             found.append(sorted(map(str, joined.to_pylist())))
         assert found[0] == found[1]

@@ -14,7 +14,7 @@ from streamjoin.predicate import plan_for
 from streamjoin.predicate.lower import lower
 from streamjoin.store import Batch, HashIndex, PairSink, Probing, hash_table
 from streamjoin.store.key_choice import KeyChooser
-from streamjoin.store.subwindow import StoredSide
+from streamjoin.store.stored_side import StoredSide
 
 SCHEMA = pa.schema([("k", pa.int32()), ("x", pa.int64())])
 LOWERED = lower(plan_for("l.k = r.k AND l.x <= r.x", SCHEMA, SCHEMA))

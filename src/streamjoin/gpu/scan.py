@@ -19,7 +19,8 @@ from ..predicate.lower import Lowered
 from ..side import SIDES, Side, other
 from ..store.batch import Batch, PairSink, Probing
 from ..store.device import Found
-from ..store.subwindow import StoredSide, Subwindow
+from ..store.stored_side import StoredSide
+from ..store.subwindow import Subwindow
 from . import direct
 from .arena import Arena
 from .condition import GpuCondition

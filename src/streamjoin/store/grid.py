@@ -20,7 +20,6 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from ..arrays import INT64_MAX, INT64_MIN, Array, Places
-from ..predicate.condition import KERNEL_HEADER, ConditionText
 from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..side import Side, other
@@ -129,8 +128,8 @@ class Grid:
             bits = max(bits - (self._rows[2] - 1).bit_length(), 0)
         self._columns = layout_of(column_of, tops, bits, _NOTHING, _NOTHING)
         cells = self._rows[2] * self._columns[2]
-        self._starts, self.order = self._memory.two(cells + 2, end - begin + FEW)
-        group(column_of, self._columns, row_of, self._rows, self._starts, self.order)
+        self._starts, self.order, cell_of = self._memory.arrays(cells + 2, end - begin + FEW, end - begin)
+        group(column_of, self._columns, row_of, self._rows, self._starts, self.order, cell_of)
 
     def serves(self, batch: Batch) -> bool:
         """Whether all tuples of a batch can be looked up."""
@@ -155,7 +154,7 @@ class Candidates:
     def __init__(self, tuples: int, runs: int) -> None:
         self._memory = _Memory.taken()
         self.runs, size = runs, runs * tuples
-        self.first, self.last = self._memory.two(size, size)
+        self.first, self.last = self._memory.arrays(size, size)
         self.first, self.last = self.first[:size], self.last[:size]
         self.count = 0
 
@@ -169,7 +168,7 @@ class _Memory:
     _spare: ClassVar[list[_Memory]] = []
 
     def __init__(self) -> None:
-        self._arrays: list[Places] = [np.empty(0, np.int32), np.empty(0, np.int32)]
+        self._arrays: list[Places] = [np.empty(0, np.int32)] * 3
 
     @classmethod
     def taken(cls) -> _Memory:
@@ -182,44 +181,12 @@ class _Memory:
         if len(self._spare) < MOST_SPARE and max(map(len, self._arrays)) <= LARGEST_SPARE:
             self._spare.append(self)
 
-    def two(self, *sizes: int) -> tuple[Places, Places]:
-        """Two arrays of at least these sizes."""
+    def arrays(self, *sizes: int) -> list[Places]:
+        """Arrays of at least these sizes, three at most."""
         for number, size in enumerate(sizes):
             if size > len(self._arrays[number]):
                 self._arrays[number] = np.zeros(1 << (size - 1).bit_length(), np.int32)
-        return self._arrays[0], self._arrays[1]
+        return self._arrays[: len(sizes)]
 
 
 _NOTHING: Array = np.empty(0, np.int64)
-
-
-def grid_source(lowered: Lowered, stored: Side) -> str:
-    """Test the candidates of a grid, and write the rows of those that match."""
-    text = ConditionText(lowered, stored)
-    return f"""{KERNEL_HEADER}from streamjoin.store.grid_kernels import CHUNK, FEW, expand
-from streamjoin.store.words import COMPARED, DONE, MOST_TUPLES, NEXT, STOPPED
-
-
-@njit(nogil=True, error_model="numpy")
-def grid({text.parameters("coordinates", "order")}, first, last, runs, low, high, probing_rows, start, first_row, rows,
-         pairs, out, state):
-    found, room = np.uint64(0), out.shape[1]
-    begin, done, compared = state[NEXT], state[STOPPED], state[COMPARED]
-    most = compared + MOST_TUPLES
-    counts_up = len(rows) == 0
-{text.views(4, "")}    while begin < len(first) and compared <= most:
-        limit = min(CHUNK, room - np.int64(found), pairs.shape[1] - FEW)
-        if limit < FEW:
-            break
-        count, begin, done = expand(order, first, last, runs, begin, done, limit, pairs)
-        compared += count
-        for c in range(count):
-            i, j = np.int64(np.uint32(pairs[0, c])), np.int64(np.uint32(pairs[1, c]))
-{text.load("i", "i", 12)}{text.lines("i", 12)}            hit = {text.lane(lowered.condition, "i")}
-            out[0, found] = probing_rows[i]
-            out[1, found] = first_row + start + j if counts_up else rows[start + j]
-            where = coordinates[j]
-            found += np.uint64(hit & (where >= low[i]) & (where < high[i]))
-    state[NEXT], state[STOPPED], state[COMPARED] = DONE if begin >= len(first) else begin, done, compared
-    return np.int64(found)
-"""

@@ -120,27 +120,42 @@ def layout_of(keys, tops, bits, low, high):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def group(keys, columns, row_keys, rows, starts, order):  # type: ignore[no-untyped-def]
-    """Count tuples into cells: those of cell c go to order[starts[c] : starts[c + 1]]."""
-    cells = rows[2] * columns[2]
-    starts[: cells + 2] = 0
-    for j in range(len(keys)):
-        starts[_cell_of(j, keys, columns, row_keys, rows) + 2] += 1
-    for c in range(2, cells + 2):
-        starts[c] += starts[c - 1]
-    for j in range(len(keys)):
-        cell = _cell_of(j, keys, columns, row_keys, rows) + 1
-        order[starts[cell]] = j
-        starts[cell] += 1
+def group(keys, columns, row_keys, rows, starts, order, cells):  # type: ignore[no-untyped-def]
+    """Count tuples into cells: those of cell c go to order[starts[c] : starts[c + 1]]. Which cell each tuple lies in is
+    noted in `cells`: one loop finds it, on vectors, and the loops that go to and fro in memory only read it."""
+    count, total = len(keys), np.int32(0)
+    _put_cells(keys, columns, cells)
+    if len(row_keys):
+        _add_rows(row_keys, rows, np.int32(columns[2]), cells)
+    last = np.uint64(rows[2] * columns[2] + 2)
+    starts[:last] = 0
+    for j in range(count):
+        starts[np.uint64(cells[j]) + np.uint64(2)] += 1
+    for c in range(np.uint64(2), last):
+        total = np.int32(total + starts[c])
+        starts[c] = total
+    for j in range(count):
+        cell = np.uint64(cells[j]) + np.uint64(1)
+        place = starts[cell]
+        order[np.uint64(place)] = j
+        starts[cell] = np.int32(place + 1)
 
 
 @compiled
-def _cell_of(j, keys, columns, row_keys, rows):  # type: ignore[no-untyped-def]
+def _put_cells(keys, layout, cells):  # type: ignore[no-untyped-def]
+    base, shift, last = np.int64(layout[0]), np.uint64(layout[1]), np.uint64(layout[2] - 1)
+    for j in range(len(keys)):
+        key = max(np.int64(keys[j]), base)
+        cells[j] = np.int32(min((np.uint64(key) - np.uint64(base)) >> shift, last))
+
+
+@compiled
+def _add_rows(keys, layout, width, cells):  # type: ignore[no-untyped-def]
     """Cells are numbered row by row."""
-    cell = _cell(np.int64(keys[j]), columns[0], columns[1], columns[2])
-    if len(row_keys):
-        cell += columns[2] * _cell(np.int64(row_keys[j]), rows[0], rows[1], rows[2])
-    return cell
+    base, shift, last = np.int64(layout[0]), np.uint64(layout[1]), np.uint64(layout[2] - 1)
+    for j in range(len(keys)):
+        key = max(np.int64(keys[j]), base)
+        cells[j] += np.int32(min((np.uint64(key) - np.uint64(base)) >> shift, last)) * width
 
 
 @compiled

@@ -15,7 +15,8 @@ from .batch import Batch, PairSink, Probing
 from .hash_table import HashTable
 from .index import Index, IndexKind, Opening
 from .key_choice import KeyChooser
-from .subwindow import StoredSide, Subwindow
+from .stored_side import StoredSide
+from .subwindow import Subwindow
 
 
 class HashIndex(Subwindow):

@@ -32,7 +32,7 @@ from .table_jobs import hash_job, link_job, store_and_link, store_job
 from .words import COMPARED, NEXT, STOPPED, new_state
 
 if TYPE_CHECKING:
-    from .subwindow import StoredSide
+    from .stored_side import StoredSide
 
 SMALLEST, REHEARSED = 1 << 12, 1 << 9
 """Records of an empty table, and of one in a rehearsal: it has to grow."""

@@ -15,7 +15,7 @@ from ..tasks import Job, RunAll, Walk
 from .batch import Batch, PairSink, Probing
 from .key_choice import KeyChooser
 from .keyspace import KeySpace
-from .subwindow import StoredSide
+from .stored_side import StoredSide
 from .words import WordIndex
 
 Needs = Literal["nothing", "equality", "order"]

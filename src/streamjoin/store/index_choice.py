@@ -30,7 +30,7 @@ from .grid import GridKeys, grid_keys
 from .index import IndexKind
 from .key_choice import KeyChooser
 from .registry import INDEXES
-from .subwindow import FEW_STORED
+from .stored_side import FEW_STORED
 
 PATIENCE = 1.2
 """By what factor another path must be cheaper than the one in use."""

@@ -30,7 +30,8 @@ from .run_probe import probe_runs, probe_runs_part
 from .runs import SLOTS, padded
 from .scan import ScanIndex
 from .sorting import sort_words
-from .subwindow import SPARES, StoredSide, Subwindow
+from .stored_side import SPARES, StoredSide
+from .subwindow import Subwindow
 from .word_jobs import computed_ranges, sorted_words
 from .words import COMPARED, DONE, NEXT, PLACE_BITS, RUN, WordIndex, new_state
 

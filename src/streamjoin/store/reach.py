@@ -14,6 +14,9 @@ from ..arrays import INT64_MAX, Integers
 from ..compile.cache import compiled
 from .integer_column import IntegerColumn
 
+Reached = tuple[Integers, Integers, int, int, int]
+"""What `Reach.slice` finds."""
+
 
 class Reach:
     """Bounds of a column of up to `capacity` coordinates."""

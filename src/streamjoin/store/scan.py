@@ -12,12 +12,15 @@ import numpy as np
 
 from ..arrays import Integers
 from ..compile.background import is_rehearsing
+from ..compile.entries import address_of_entry
 from ..payload.segments import address_of
 from ..tasks import Job, Walk
 from .batch import Batch, PairSink, Probing
+from .grid_probe import grid_of
 from .index import Index, IndexKind, Opening
 from .scan_kernel import BLOCK, PADDING, scan_source
-from .subwindow import FEW_STORED, GROUP, LONG_REACH, Subwindow
+from .stored_side import FEW_STORED
+from .subwindow import GROUP, LONG_REACH, Subwindow
 
 SPANNED = 1 << 15
 """Stored tuples that are cut into spans: a span stays in the cache while all probing tuples pass over it."""
@@ -50,9 +53,13 @@ class ScanIndex(Subwindow):
         batch, stored = probing.batch, self.stored
         if not self.count or not len(batch):
             return []
-        if self._grid(probing, 0, self.count) is not None and not is_rehearsing():
-            return None
-        first, last, begin, end, reached = self._reached(probing, batch, 0, self.count)
+        grid = grid_of(self, probing, batch, 0, self.count)
+        if grid is not None:
+            job = grid.job(self, parts, left_probes)
+            if not is_rehearsing():
+                return [job]
+            address_of_entry(job.entry)
+        first, last, begin, end, reached = self.reached_of(probing, batch, 0, self.count)
         if begin >= end:
             return []
         count = end - begin
@@ -60,7 +67,7 @@ class ScanIndex(Subwindow):
             return None
         spans = max(min(parts, count // (2 * BLOCK)), 1) if by_stored or count > SPANNED else 1
         pieces = max(min(-(-parts // spans), len(batch) // 32), 1)
-        slots = self._tested(begin, end + PADDING)
+        slots = self.tested(begin, end + PADDING)
         limit = len(slots[0]) if slots else end + PADDING - begin
         first_row, rows = self.row.parts
         coordinates = self.coordinate.slice(begin, end)
@@ -76,7 +83,7 @@ class ScanIndex(Subwindow):
         return [Job(stored.entry(scan_source, "scan_part"), block, spans * pieces, kept)]
 
     def computing_ahead(self, probing: Probing, workers: int) -> Walk:
-        yield [lambda: self._grid(probing, 0, self.count)]
+        yield [lambda: grid_of(self, probing, probing.batch, 0, self.count)]
 
 
 def _open(opening: Opening) -> Index:

@@ -20,12 +20,14 @@ from .chain import LARGEST, Chain
 from .device import Device
 from .few import Few, FewHashed, FewSearched, few_of
 from .grid import grid_keys
+from .grid_probe import VAIN_GRIDS
 from .hash_table import HashTable
 from .index import Index, Opening
 from .index_choice import GRID, HASH, SCAN, SEARCH, IndexChoice, IndexChooser, Reached
 from .key_choice import KeyChooser
 from .scan import ScanIndex
-from .subwindow import FEW_PROBES, VAIN_GRIDS, StoredSide
+from .stored_side import StoredSide
+from .subwindow import FEW_PROBES
 
 SMALL = 1 << 10
 """Tuples of a subwindow that can as well be scanned."""
