@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,29 @@ def test_launches() -> None:
     for last in (7, -2):
         driver.launch(kernel, 3, 256, 9, words_of([5, region, last]))
         assert library.launched.pop() == (40, 3, 1, 1, 256, 1, 1, 0, 9, 5, 0, 0, 6, 4, 1 << 40, 6, 4, last)
+
+
+class Compiling(direct.DirectMachine):
+    """Without a GPU: each kernel that is compiled gets the next number for a handle."""
+
+    def __init__(self, library: Library) -> None:
+        self._direct, self._prepared = Driver(library), {}
+        self.kinds: list[list[str]] = []
+
+    def _compiled(self, source: str, name: str, arguments: list[Any], words: int) -> PreparedKernel:
+        self.kinds.append([str(a.dtype) for a in arguments if isinstance(a, Region)])
+        return PreparedKernel(len(self.kinds), words)
+
+
+def test_one_text_has_machine_code_for_each_set_of_types() -> None:
+    """The text of a search is the same for keys of 32 and of 64 bits."""
+    library = Library()
+    machine, stream = Compiling(library), direct.Queue(SimpleNamespace(handle=9), 5)
+    for number, kind in enumerate(["int32", "int64", "int32", "float64", "int64"]):
+        region = Region(None, 1 << 40, 6, kind)
+        machine.launch("text", "name", 3, 256, stream, [number, region, -1])
+    assert [launched[0] for launched in library.launched] == [1, 2, 1, 3, 2]
+    assert machine.kinds == [["int32"], ["int64"], ["float64"]]
 
 
 def test_errors() -> None:

@@ -24,14 +24,16 @@ class Queue:
 class DirectMachine(NumbaMachine):
     """The GPU that Numba finds. Numba gives memory and compiles kernels; what every step needs is asked of the driver.
 
-    Each kernel's arguments are arrays and integers of 64 bits, and its text stands for one set of types.
+    Each kernel's arguments are arrays and integers of 64 bits. One text serves arrays of several types, each with machine
+    code of its own.
     """
 
     def __init__(self) -> None:
         super().__init__()
         with self._calls():
             self._direct = Driver(ctypes.CDLL(LIBRARY))
-        self._prepared: dict[str, PreparedKernel] = {}
+        self._prepared: dict[tuple[str, ...], PreparedKernel] = {}
+        """By text and the types of the arrays."""
 
     def memory(self, count: int, dtype: Any) -> Any:
         found = super().memory(count, dtype)
@@ -69,10 +71,11 @@ class DirectMachine(NumbaMachine):
         self._direct.wait(stream.handle)
 
     def launch(self, source: str, name: str, blocks: int, threads: int, stream: Any, arguments: list[Any]) -> None:
-        kernel = self._prepared.get(source)
+        kind = (source, *[argument.dtype.char for argument in arguments if isinstance(argument, Region)])
+        kernel = self._prepared.get(kind)
         words = words_of(arguments)
         if kernel is None:
-            kernel = self._prepared[source] = self._compiled(source, name, arguments, len(words))
+            kernel = self._prepared[kind] = self._compiled(source, name, arguments, len(words))
         self._direct.launch(kernel, blocks, threads, stream.handle, words)
 
     def _compiled(self, source: str, name: str, arguments: list[Any], words: int) -> PreparedKernel:
