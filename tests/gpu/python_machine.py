@@ -16,7 +16,7 @@ from streamjoin.gpu import machine as machines
 from .. import constants, interpreted
 
 SMALL = {"GPU_THREADS": 1, "GPU_LANES": 4, "GPU_ROOM": 40, "GPU_TILE": 8, "GPU_SMALLEST": 32, "GPU_FIRST_FETCH": 3,
-    "GPU_CHUNK": 4, "GPU_SELECTIVE": 0,
+    "GPU_CHUNK": 4, "GPU_SELECTIVE": 0, "GPU_STAGED": 4000, "GPU_GROUP": 2, "GPU_SHIFT": 2,
 }  # fmt: skip
 """Sizes at which a handful of tuples fills several blocks and tiles, and pairs overflow."""
 

@@ -82,11 +82,22 @@ def test_bounds_stop_at_the_ends_of_64_bits() -> None:
     key = SearchKey(0, np.dtype("int64"), 0, 1, RangeKey(0, ((0, 1),), width=1))
     assert key.bounds(batch, 5)[0].tolist() == [INT64_MIN, INT64_MIN, -5, INT64_MAX - 5]
     assert key.bounds(batch, 5)[1].tolist() == [1, 2, 3, 4]
-    assert key.bounds(batch, 2**64 - 1)[0].tolist() == [INT64_MIN, INT64_MIN, -INT64_MAX, 0]
+    assert key.bounds(batch, INT64_MAX)[0].tolist() == [INT64_MIN, INT64_MIN, -INT64_MAX, 0]
     slots = {0: np.array([INT64_MIN, 5, 7]), 1: np.array([INT64_MAX, 9, 3])}
     assert key.widest(slots, 0, 3) == 2**64 - 1
     assert key.widest(slots, 1, 3) == 4
     assert key.widest(slots, 2, 3) == 0
+
+
+def test_intervals_of_more_than_half_of_64_bits_are_scanned(gpu: python_machine.PythonMachine) -> None:
+    """No key has a place that far below what a probing tuple asks for."""
+    key = SearchKey(0, np.dtype("int64"), 0, 1, RangeKey(0, ((0, 1),), width=1))
+    for top, serves in ((-1, True), (0, False), (INT64_MAX, False)):
+        window = Stored(np.full(4, INT64_MIN))
+        window.slots[1] = np.full(4, top)
+        runs = Runs(gpu, key, None)
+        runs.extend([Stretch(weakref.ref(window), 0, 4, sent=4)])  # type: ignore[arg-type]
+        assert runs.serves == serves
 
 
 def test_keys() -> None:
@@ -127,8 +138,8 @@ def test_memory_of_what_has_expired_is_used_again(gpu: python_machine.PythonMach
                 arena.coordinate[stretch.start : stretch.start + 8].tolist()
                 == subwindow.coordinate.slice(0, 8).tolist()
             )
-            assert arena.rows[stretch.start : stretch.start + 8].tolist() == subwindow.row.slice(0, 8).tolist()
-    assert len(arena.rows) <= 128
+            assert arena.rows.rows[stretch.start : stretch.start + 8].tolist() == subwindow.row.slice(0, 8).tolist()
+    assert len(arena.rows.rows) <= 128
     assert arena.runs is not None
     assert len(arena.runs.keys) <= 256
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Integers
 from ..side import Side
 from ..store.subwindow import Subwindow
 from .condition import GpuCondition
 from .machine import Machine
+from .row_numbers import RowNumbers
 from .runs import Runs
 from .search_key import SearchKey
 from .space import Space
@@ -32,7 +32,7 @@ SMALLEST = 1 << 16
 class Arena:
     """Memory of a GPU for the slots of one side that the condition reads, and for coordinates.
 
-    `rows` has the row number of every place, in main memory. With a `key`, old tuples are also kept in sorted runs.
+    `rows` has the row number of every place. With a `key`, old tuples are also kept in sorted runs.
     """
 
     def __init__(self, machine: Machine, side: Side, condition: GpuCondition, key: SearchKey | None) -> None:
@@ -42,7 +42,7 @@ class Arena:
             number: machine.memory(SMALLEST, condition.dtype(side, number)) for number in condition.columns(side)
         }
         self.coordinate: Any = machine.memory(SMALLEST, np.int64)
-        self.rows: Integers = np.empty(SMALLEST, np.int64)
+        self.rows = RowNumbers(SMALLEST)
         self.stream: Any = machine.stream()
         """All copies to the arena, in their order. What reads it has to wait for that."""
         self.runs = None if key is None else Runs(machine, key, self.stream)
@@ -80,6 +80,7 @@ class Arena:
             for stretch in self._gone:
                 if id(stretch) not in named:
                     self._space.give_back(stretch.start, stretch.start + stretch.size)
+                    self.rows.free(stretch.start, stretch.start + stretch.size)
             self._gone = [stretch for stretch in self._gone if id(stretch) in named]
 
     def _sent(self, subwindow: Subwindow) -> Stretch:
@@ -97,7 +98,7 @@ class Arena:
             if not stretch.has_nulls:
                 stretch.has_nulls = self._condition.has_nulls(self._side, subwindow.slots, begin, end)
             self._machine.put(self.coordinate, place, subwindow.coordinate.slice(begin, end), self.stream)
-            self.rows[place : place + end - begin] = subwindow.row.slice(begin, end)
+            self.rows.write(place, subwindow.row.slice(begin, end))
             stretch.sent = end
         return stretch
 
@@ -105,7 +106,6 @@ class Arena:
         """Room for so many tuples."""
         start = self._space.take(size)
         while start is None:
-            before = self._space.room
             self._space.grow(size)
             room = self._space.room
             if room > MOST:
@@ -113,8 +113,6 @@ class Arena:
             for number, memory in self.slots.items():
                 self.slots[number] = self._machine.copied(memory, room, self.stream)
             self.coordinate = self._machine.copied(self.coordinate, room, self.stream)
-            rows = np.empty(room, np.int64)
-            rows[:before] = self.rows
-            self.rows = rows
+            self.rows.grow(room)
             start = self._space.take(size)
         return start

@@ -80,7 +80,9 @@ class Kernels:
     @property
     def columns(self) -> tuple[int, ...]:
         """The slots that kernels read of probing tuples."""
-        return self.condition.columns(other(self.side))
+        tested = self.condition.columns(other(self.side))
+        asked = () if self.key is None else self.key.asked
+        return tuple(dict.fromkeys((*tested, *asked)))
 
     def values(self, batch: Batch) -> list[Array]:
         """These slots of a batch."""
@@ -113,7 +115,6 @@ class Kernels:
                 if probes <= lane.probes <= 4 * max(probes, FEWEST) and items <= lane.items <= 8 * max(items, FEWEST):
                     return self._lanes.pop(place)
         kinds = [self.condition.dtype(other(self.side), number) for number in self.columns]
-        kinds += [] if self.key is None else ["int64", "int64"]
         return Lane(direct.machine(), _rounded(probes), _rounded(items), kinds, machines.ROOM)
 
     def give_back(self, lane: Lane) -> None:
@@ -201,11 +202,10 @@ class Launches:
 
     def _launch(self, work: Work, lane: Lane, fields: Integers, blocks: int) -> None:
         kernels, arena, batch = self._kernels, self._arena, work.probing
-        columns = [batch.low, batch.high, fields.reshape(-1), *kernels.values(batch)]
+        lane.send([batch.low, batch.high, fields.reshape(-1), *kernels.values(batch)])
+        probing = dict(zip(kernels.columns, lane.slots, strict=True))
         if isinstance(work, Piece):
-            lane.send(columns)
             scan = self._scan
-            probing = dict(zip(kernels.columns, lane.slots, strict=False))
             slots, stored = [probing[n] for n in scan.probing], [arena.slots[n] for n in scan.stored]
             lane.launch(
                 scan.source, "gpu_scan", blocks,
@@ -213,14 +213,14 @@ class Launches:
                 arena.stream,
             )  # fmt: skip
             return
-        runs = arena.runs
+        runs, key = arena.runs, kernels.key
         assert runs is not None
-        lane.send([*columns, *runs.bounds(batch)])
-        *slots, least, most = lane.slots
+        assert key is not None
+        tested = kernels.condition.columns(other(kernels.side))
         lane.launch(
             kernels.search, "gpu_search", blocks,
-            [*arena.slots.values(), arena.coordinate, *slots, lane.low, lane.high, least, most, len(batch), runs.keys,
-             runs.places, lane.fields],
+            [*arena.slots.values(), arena.coordinate, *(probing[n] for n in tested), lane.low, lane.high,
+             probing[key.low], probing[key.high], runs.widest, len(batch), runs.keys, runs.places, lane.fields],
             arena.stream,
         )  # fmt: skip
 
