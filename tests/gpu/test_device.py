@@ -208,10 +208,11 @@ SIMULATED = """
 import warnings
 import pyarrow as pa
 import streamjoin as sj
-from streamjoin.gpu import arena, kernel, lane, machine, pieces
+from streamjoin.gpu import arena, kernel, lane, machine, pieces, runs
 
 warnings.filterwarnings("error", "the GPU failed")
 kernel.THREADS, kernel.LANES, machine.ROOM, pieces.TILE, arena.SMALLEST, lane.FIRST_FETCH = 2, 2, 5, 3, 8, 2
+runs.CHUNK, runs.GROUP, runs.SELECTIVE, lane.STAGED = 3, 2, 0, 500
 left = pa.table({"x": pa.array([1, 5, 9, None, 3, 7], pa.int32()), "y": [0.5, 1.5, float("nan"), 2.0, 1.0, 4.0]})
 right = pa.table({"x": pa.array([2, 5, 8, 1, None], pa.int32()), "y": [1.0, 3.0, 0.5, float("nan"), 2.0]})
 for on in ("abs(l.x - r.x) <= 1", "l.x = r.x + 1 OR l.y * r.y + l.y >= 3.0"):

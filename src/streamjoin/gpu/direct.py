@@ -24,8 +24,8 @@ class Queue:
 class DirectMachine(NumbaMachine):
     """The GPU that Numba finds. Numba gives memory and compiles kernels; what every step needs is asked of the driver.
 
-    Each kernel's arguments are arrays and integers of 64 bits. One text serves arrays of several types, each with machine
-    code of its own.
+    Each kernel's arguments are arrays and integers of 64 bits. One text serves arrays of several types, and has
+    machine code for each set of them.
     """
 
     def __init__(self) -> None:

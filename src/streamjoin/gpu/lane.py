@@ -14,8 +14,8 @@ from .machine import OUTBOXES, Machine
 FIRST_FETCH = 1 << 9
 """Pairs that are fetched together with their number."""
 STAGED = 1 << 18
-"""Bytes that are gathered in pinned memory first and then travel in one copy. Longer columns travel by themselves, which
-takes less time than to gather them."""
+"""Bytes that are gathered in pinned memory first and then travel in one copy. Longer columns travel by themselves:
+that takes less time."""
 
 
 class Lane:

@@ -3,8 +3,8 @@
 Rows mostly count up along with places. So for each small piece of the places it is known how far the rows are ahead of
 them, and only where they are not equally far, a row number is looked up.
 
-Law: where `ahead` of a place's piece is neither `NOTHING` nor `MIXED`, it is the difference between the row and the place,
-for every place of the piece that was written and not freed since.
+Law: where `ahead` of a piece is neither `NOTHING` nor `MIXED`, it is the difference between the row and the place, for
+every place of the piece that was written and not freed since.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sorted runs of a window's tuples in the memory of a GPU, for predicates with a key.
 
-Tuples are taken in order of insertion, some tens of thousands at a time, and sorted there. Neighbouring runs of about
-equal size are merged, so there are few runs, and a tuple is moved a few times only. A run never gets larger than a share
-of the window, because all of it stays until its last tuple has expired.
+Tuples are taken in order of insertion, some tens of thousands at a time, and the GPU sorts them. It also merges
+neighbouring runs of about equal size, so there are few runs, and a tuple is moved a few times only. A run never gets
+larger than a share of the window, because all of it stays until its last tuple has expired.
 
 Law: the runs together name each of a stretch's first `in_runs` places once.
 """

@@ -1,4 +1,4 @@
-"""The kernels of an ordered search on the GPU: one looks probing tuples up in sorted runs, others sort and merge runs."""
+"""The kernels of an ordered search on the GPU: one looks probing tuples up in sorted runs, others sort and merge."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def gpu_merge(keys, places, older, older_end, younger, younger_end, target):
 
 
 def gpu_group_source(kind: str) -> str:
-    """The text of the first step of a sort: each `group` of neighbouring keys is put in order. The tuple of key `k` lies
-    at place `first + k`."""
+    """The text of the first step of a sort: each `group` of neighbouring keys is put in order. Key `k` is that of the
+    tuple at place `first + k`."""
     return f"""{kernel.HEADER}# keys: {kind}
 @cuda.jit(cache=True)
 def gpu_group(keys, places, source, size, first, group, target):

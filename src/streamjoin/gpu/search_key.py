@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import INT64_MAX, INT64_MIN, Integers
+from ..arrays import INT64_MIN, Integers
 from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..side import Side, other
