@@ -81,6 +81,17 @@ def test_joins(part: int) -> None:
     assert used
 
 
+@pytest.mark.skipif(ON_A_GPU, reason="this is about one that takes its time")
+@pytest.mark.parametrize("part", PARTS)
+def test_copies_and_kernels_may_be_late(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No memory is used for something else before all that reads it has been waited for."""
+    python_machine.install(monkeypatch, python_machine.LateMachine(part), GPU_STAGED=600)
+    used = 0
+    for seed, row in enumerate(rows(STREAMS | VALUES)[part :: 2 * len(PARTS)]):
+        used += judge(row, seed)
+    assert used
+
+
 @pytest.mark.parametrize("chunk", [4, 1 << 16], ids=["in runs", "scanned"])
 @pytest.mark.parametrize("part", PARTS)
 def test_values(part: int, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,6 +127,23 @@ def test_one_text_has_machine_code_for_each_set_of_types() -> None:
     assert machine.kinds == [["int32"], ["int64"], ["float64"]]
 
 
+def test_what_is_sent_is_kept_until_the_stream_is_waited_for() -> None:
+    library = Library()
+    machine, stream = Compiling(library), direct.Queue(SimpleNamespace(handle=9), 5)
+    there = np.zeros(4, np.int64)
+    region = Region(None, there.ctypes.data, 4, np.int64)
+    machine.put(region, 1, np.arange(6)[::2], stream)
+    assert there.tolist() == [0, 0, 2, 4]
+    assert stream.held[0].tolist() == [0, 2, 4]
+    machine.wait(stream)
+    assert stream.held == []
+    machine.put(region, 0, np.ones(1, np.int64), stream)
+    pinned = np.zeros(32, np.uint8)
+    machine.fetch(pinned, region, 32, stream)
+    assert pinned.view(np.int64).tolist() == [1, 0, 2, 4]
+    assert stream.held == []
+
+
 def test_errors() -> None:
     library = Library()
     driver = Driver(library)

@@ -61,6 +61,7 @@ class Arena:
     def sync(self, subwindows: Sequence[Subwindow]) -> list[Stretch]:
         """Bring all tuples of these subwindows; no others are stored any more. Their stretches, in the same order."""
         self._forget(subwindows)
+        self._machine.wait(self.stream)  # what was sent last may be let go
         stretches = [self._sent(subwindow) for subwindow in subwindows]
         if self.runs is not None:
             self.runs.extend(stretches)

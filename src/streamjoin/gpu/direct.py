@@ -15,10 +15,11 @@ from .support import LIBRARY, is_simulated
 
 
 class Queue:
-    """A stream of Numba's, and an event for those that wait for it."""
+    """A stream of Numba's, and an event for those that wait for it. `held` is what may still be read."""
 
     def __init__(self, stream: Any, event: int) -> None:
         self.stream, self.handle, self.event = stream, int(stream.handle), event
+        self.held: list[Array] = []
 
 
 class DirectMachine(NumbaMachine):
@@ -48,6 +49,7 @@ class DirectMachine(NumbaMachine):
     def put(self, memory: Any, start: int, values: Array, stream: Any) -> None:
         values = np.ascontiguousarray(values)
         address = memory.address + start * memory.dtype.itemsize
+        stream.held.append(values)  # the driver may or may not have read it when the call returns
         self._direct.to_gpu(address, values.ctypes.data, values.nbytes, stream.handle)
 
     def copied(self, memory: Any, count: int, stream: Any) -> Any:
@@ -62,13 +64,14 @@ class DirectMachine(NumbaMachine):
 
     def wait(self, stream: Any) -> None:
         self._direct.wait(stream.handle)
+        stream.held.clear()
 
     def send(self, memory: Any, pinned: Array, size: int, stream: Any) -> None:
         self._direct.to_gpu(memory.address, pinned.ctypes.data, size, stream.handle)
 
     def fetch(self, pinned: Array, memory: Any, size: int, stream: Any) -> None:
         self._direct.from_gpu(pinned.ctypes.data, memory.address, size, stream.handle)
-        self._direct.wait(stream.handle)
+        self.wait(stream)
 
     def launch(self, source: str, name: str, blocks: int, threads: int, stream: Any, arguments: list[Any]) -> None:
         kind = (source, *[argument.dtype.char for argument in arguments if isinstance(argument, Region)])

@@ -70,7 +70,7 @@ class Driver:
             raise DriverError(f"cuCtxSetCurrent fails with {self._error(code)}")
 
     def to_gpu(self, address: int, source: int, size: int, stream: int) -> None:
-        """Begin to copy to the GPU. What is not pinned has been read when this returns."""
+        """Begin to copy to the GPU."""
         self.enter()
         self._call("cuMemcpyHtoDAsync_v2", address, source, size, stream)
 

@@ -34,7 +34,7 @@ class Lane:
             size += -(-count * np.dtype(kind).itemsize // 8) * 8
         self._machine, self._size = machine, size
         self._is_staged = size <= STAGED
-        self._pinned = machine.pinned(size if self._is_staged else 0)
+        self._pinned = machine.pinned(size) if self._is_staged else np.empty(0, np.uint8)
         self._memory = machine.memory(size, np.uint8)
         self._host: list[Array] = [
             self._pinned[start : start + count * np.dtype(kind).itemsize].view(kind)

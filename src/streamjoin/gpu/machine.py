@@ -47,7 +47,7 @@ class Machine(Protocol):
         """Arrays inside an array of bytes: where each begins, how many values it has, and of which type."""
 
     def put(self, memory: Any, start: int, values: Array, stream: Any) -> None:
-        """Begin to copy values into an array, from a place on. They may change once this returns."""
+        """Begin to copy values into an array, from a place on. They must not change before the stream is waited for."""
 
     def copied(self, memory: Any, count: int, stream: Any) -> Any:
         """A longer array that begins with the values that the array has once the stream has come so far."""
