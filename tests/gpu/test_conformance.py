@@ -63,7 +63,16 @@ def small_structures(monkeypatch: pytest.MonkeyPatch) -> None:
     interpreted.install(monkeypatch)
     if ON_A_GPU:
         constants.replace(
-            monkeypatch, GPU_ROOM=40, GPU_TILE=8, GPU_SMALLEST=32, GPU_FIRST_FETCH=3, GPU_CHUNK=4, GPU_SELECTIVE=0
+            monkeypatch,
+            GPU_ROOM=40,
+            GPU_TILE=8,
+            GPU_SMALLEST=32,
+            GPU_FIRST_FETCH=3,
+            GPU_CHUNK=4,
+            GPU_SELECTIVE=0,
+            GPU_STAGED=600,
+            GPU_GROUP=2,
+            GPU_SHIFT=2,
         )
     else:
         python_machine.install(monkeypatch)

@@ -69,6 +69,18 @@ def test_a_gpu_that_is_asked_for_scans(gpu: python_machine.PythonMachine) -> Non
     assert gpu.launches >= figures["gpu_launches"]
 
 
+def test_both_sides_are_under_way_before_one_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    interpreted.install(monkeypatch)
+    gpu, calls = python_machine.install(monkeypatch, GPU_ROOM=10**4), list[str]()
+    launch, fetch = gpu.launch, gpu.fetch
+    monkeypatch.setattr(gpu, "launch", lambda *rest: calls.append("launch") or launch(*rest))
+    monkeypatch.setattr(gpu, "fetch", lambda *rest: calls.append("wait") or fetch(*rest))
+    rows, figures = joined("gpu", PRODUCT, workers=2)
+    assert rows == joined("cpu", PRODUCT)[0]
+    assert figures["device"] == "gpu"
+    assert "launch launch wait" in " ".join(calls)
+
+
 @pytest.mark.parametrize("launch", [1, 2, 5, 17, 40])
 @pytest.mark.parametrize("algorithm", ["panjoin", "celljoin", "low-latency-handshake"])
 def test_a_gpu_that_fails_loses_and_doubles_nothing(

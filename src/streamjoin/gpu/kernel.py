@@ -23,8 +23,8 @@ THREADS = 256
 """Threads of a block, and probing tuples in shared memory at a time."""
 LANES = 16
 """Stored tuples of a thread, where the condition is short and they have few bytes."""
-SHORT, FEW_WORDS = 10, 3
-"""Operations of a short condition, and words of 32 bits of a tuple with few bytes."""
+SHORT, LONG, FEW_WORDS = 14, 30, 6
+"""Operations of a short condition and of a long one, and words of 32 bits of a tuple with few bytes."""
 ITEM_BLOCKS, ITEM_BEGIN, ITEM_END, ITEM_FIRST, ITEM_LAST, ITEM_FIELDS = range(6)
 
 HEADER = '''"""A kernel that streamjoin generated."""
@@ -120,7 +120,7 @@ def lanes_of(lowered: Lowered, stored: Side) -> int:
     """How many stored tuples a thread of the kernel holds: as many as its registers and the compiler's time allow."""
     size = len(lowered.lines) + len(lowered.tests)
     if size > SHORT:
-        return max(LANES // 4, 1) if size <= 3 * SHORT else 1
+        return max(LANES // 4, 1) if size <= LONG else 1
     slots = lowered.slots[stored]
     words = sum(-(-np.dtype(slots[number].dtype).itemsize // 4) for number in lowered.tested[stored])
     return LANES if words <= FEW_WORDS else max(LANES // 2, 1)
