@@ -13,6 +13,7 @@ from streamjoin.arrays import INT64_MAX, INT64_MIN
 from streamjoin.gpu.arena import Arena
 from streamjoin.gpu.condition import GpuCondition
 from streamjoin.gpu.pieces import Piece, Search, Span
+from streamjoin.gpu.row_numbers import row_pairs
 from streamjoin.gpu.runs import Runs
 from streamjoin.gpu.search_key import SearchKey, search_key
 from streamjoin.gpu.space import Space
@@ -138,7 +139,11 @@ def test_memory_of_what_has_expired_is_used_again(gpu: python_machine.PythonMach
                 arena.coordinate[stretch.start : stretch.start + 8].tolist()
                 == subwindow.coordinate.slice(0, 8).tolist()
             )
-            assert arena.rows.rows[stretch.start : stretch.start + 8].tolist() == subwindow.row.slice(0, 8).tolist()
+            places = stretch.start + np.arange(8)
+            row_pairs(
+                places, np.zeros(1, np.int64), 0, arena.rows, (np.empty(8, np.int64), found := np.empty(8, np.int64))
+            )
+            assert found.tolist() == subwindow.row.slice(0, 8).tolist()
     assert len(arena.rows.rows) <= 128
     assert arena.runs is not None
     assert len(arena.runs.keys) <= 256

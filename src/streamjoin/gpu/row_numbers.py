@@ -1,10 +1,10 @@
 """Which row lies at which place of an arena, in main memory.
 
 Rows mostly count up along with places. So for each small piece of the places it is known how far the rows are ahead of
-them, and only where they are not equally far, a row number is looked up.
+them, and only where they are not equally far, row numbers are kept one by one. Memory for the others is never touched.
 
-Law: where `ahead` of a piece is neither `NOTHING` nor `MIXED`, it is the difference between the row and the place, for
-every place of the piece that was written and not freed since.
+Law: `ahead` of a piece is the difference between row and place for every place of the piece that was written and not
+freed since. Where it is `MIXED`, `rows` has them; where it is `NOTHING`, there are none.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ class RowNumbers:
 
     @property
     def nbytes(self) -> int:
-        return self.rows.nbytes + self.ahead.nbytes
+        return self.ahead.nbytes + 8 * int(np.count_nonzero(self.ahead == MIXED) << self.shift)
 
     def grow(self, room: int) -> None:
         """Keep what there is, and have room for more places."""
         longer = RowNumbers(room)
-        longer.rows[: len(self.rows)] = self.rows
+        for piece in np.flatnonzero(self.ahead == MIXED):
+            some = slice(piece << self.shift, min((piece + 1) << self.shift, len(self.rows)))
+            longer.rows[some] = self.rows[some]
         longer.ahead[: len(self.ahead)] = self.ahead
         self.rows, self.ahead = longer.rows, longer.ahead
 
@@ -60,15 +62,19 @@ def _written(values, place, rows, ahead, shift):  # type: ignore[no-untyped-def]
     while k < len(values):
         piece = (place + k) >> shift
         end = min(((piece + 1) << shift) - place, len(values))
-        difference = values[k] - (place + k)
+        before, difference = ahead[piece], values[k] - (place + k)
         other = np.int64(0)
         for n in range(k, end):
-            rows[place + n] = values[n]
             other |= (values[n] - (place + n)) ^ difference
-        if other != 0 or (ahead[piece] != NOTHING and ahead[piece] != difference):
-            ahead[piece] = MIXED
-        else:
+        if other == 0 and before in (NOTHING, difference):
             ahead[piece] = difference
+        else:
+            if before != NOTHING and before != MIXED:
+                for n in range(piece << shift, min((piece + 1) << shift, len(rows))):
+                    rows[n] = n + before
+            for n in range(k, end):
+                rows[place + n] = values[n]
+            ahead[piece] = MIXED
         k = end
 
 
