@@ -59,11 +59,13 @@ PLACES = {
     "GPU_TILE": "streamjoin.gpu.pieces.TILE",
     "GPU_SMALLEST": "streamjoin.gpu.arena.SMALLEST",
     "GPU_FIRST_FETCH": "streamjoin.gpu.lane.FIRST_FETCH",
+    "GPU_STAGED": "streamjoin.gpu.lane.STAGED",
+    "GPU_GROUP": "streamjoin.gpu.runs.GROUP",
     "GPU_AT_ONCE": "streamjoin.gpu.launches.AT_ONCE",
     "GPU_SAMPLED": "streamjoin.gpu.runs.SAMPLED",
     "GPU_SELECTIVE": "streamjoin.gpu.runs.SELECTIVE",
     "GPU_CHUNK": "streamjoin.gpu.runs.CHUNK",
-    "GPU_TAKEN_IN": "streamjoin.gpu.pairs.TAKEN_IN",
+    "GPU_SHIFT": "streamjoin.gpu.row_numbers.SHIFT",
     "SMALL_STEP": "streamjoin.topology.driver.SMALL",
 }
 

@@ -63,7 +63,16 @@ def small_structures(monkeypatch: pytest.MonkeyPatch) -> None:
     interpreted.install(monkeypatch)
     if ON_A_GPU:
         constants.replace(
-            monkeypatch, GPU_ROOM=40, GPU_TILE=8, GPU_SMALLEST=32, GPU_FIRST_FETCH=3, GPU_CHUNK=4, GPU_SELECTIVE=0
+            monkeypatch,
+            GPU_ROOM=40,
+            GPU_TILE=8,
+            GPU_SMALLEST=32,
+            GPU_FIRST_FETCH=3,
+            GPU_CHUNK=4,
+            GPU_SELECTIVE=0,
+            GPU_STAGED=600,
+            GPU_GROUP=2,
+            GPU_SHIFT=2,
         )
     else:
         python_machine.install(monkeypatch)
@@ -77,6 +86,17 @@ def test_joins(part: int) -> None:
     """Streams, windows, orders, kinds of join and algorithms, while pairs overflow their room again and again."""
     used = 0
     for seed, row in enumerate(rows(STREAMS)[part :: len(PARTS)]):
+        used += judge(row, seed)
+    assert used
+
+
+@pytest.mark.skipif(ON_A_GPU, reason="this is about one that takes its time")
+@pytest.mark.parametrize("part", PARTS)
+def test_copies_and_kernels_may_be_late(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No memory is used for something else before all that reads it has been waited for."""
+    python_machine.install(monkeypatch, python_machine.LateMachine(part), GPU_STAGED=600)
+    used = 0
+    for seed, row in enumerate(rows(STREAMS | VALUES)[part :: 2 * len(PARTS)]):
         used += judge(row, seed)
     assert used
 

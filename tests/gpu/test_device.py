@@ -69,6 +69,18 @@ def test_a_gpu_that_is_asked_for_scans(gpu: python_machine.PythonMachine) -> Non
     assert gpu.launches >= figures["gpu_launches"]
 
 
+def test_both_sides_are_under_way_before_one_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    interpreted.install(monkeypatch)
+    gpu, calls = python_machine.install(monkeypatch, GPU_ROOM=10**4), list[str]()
+    launch, fetch = gpu.launch, gpu.fetch
+    monkeypatch.setattr(gpu, "launch", lambda *rest: calls.append("launch") or launch(*rest))
+    monkeypatch.setattr(gpu, "fetch", lambda *rest: calls.append("wait") or fetch(*rest))
+    rows, figures = joined("gpu", PRODUCT, workers=2)
+    assert rows == joined("cpu", PRODUCT)[0]
+    assert figures["device"] == "gpu"
+    assert "launch launch wait" in " ".join(calls)
+
+
 @pytest.mark.parametrize("launch", [1, 2, 5, 17, 40])
 @pytest.mark.parametrize("algorithm", ["panjoin", "celljoin", "low-latency-handshake"])
 def test_a_gpu_that_fails_loses_and_doubles_nothing(
@@ -84,7 +96,7 @@ def test_a_gpu_that_fails_loses_and_doubles_nothing(
 def test_out_of_memory(gpu: python_machine.PythonMachine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The arrays cannot grow when the window does."""
 
-    def copied(memory: Any, count: int) -> Any:
+    def copied(memory: Any, count: int, stream: None) -> Any:
         raise MemoryError("CUDA_ERROR_OUT_OF_MEMORY")
 
     monkeypatch.setattr(gpu, "copied", copied)
@@ -205,11 +217,14 @@ def test_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 SIMULATED = """
+import warnings
 import pyarrow as pa
 import streamjoin as sj
-from streamjoin.gpu import arena, kernel, lane, machine, pieces
+from streamjoin.gpu import arena, kernel, lane, machine, pieces, runs
 
+warnings.filterwarnings("error", "the GPU failed")
 kernel.THREADS, kernel.LANES, machine.ROOM, pieces.TILE, arena.SMALLEST, lane.FIRST_FETCH = 2, 2, 5, 3, 8, 2
+runs.CHUNK, runs.GROUP, runs.SELECTIVE, lane.STAGED = 3, 2, 0, 500
 left = pa.table({"x": pa.array([1, 5, 9, None, 3, 7], pa.int32()), "y": [0.5, 1.5, float("nan"), 2.0, 1.0, 4.0]})
 right = pa.table({"x": pa.array([2, 5, 8, 1, None], pa.int32()), "y": [1.0, 3.0, 0.5, float("nan"), 2.0]})
 for on in ("abs(l.x - r.x) <= 1", "l.x = r.x + 1 OR l.y * r.y + l.y >= 3.0"):

@@ -11,7 +11,9 @@ import pytest
 
 from streamjoin.arrays import INT64_MAX, INT64_MIN
 from streamjoin.gpu.arena import Arena
+from streamjoin.gpu.condition import GpuCondition
 from streamjoin.gpu.pieces import Piece, Search, Span
+from streamjoin.gpu.row_numbers import row_pairs
 from streamjoin.gpu.runs import Runs
 from streamjoin.gpu.search_key import SearchKey, search_key
 from streamjoin.gpu.space import Space
@@ -45,7 +47,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> python_machine.PythonMachine:
 @pytest.mark.parametrize("kind", ["int32", "int64"])
 def test_runs_are_sorted_and_name_each_place_once(gpu: python_machine.PythonMachine, kind: str) -> None:
     rng = np.random.default_rng(1)
-    runs = Runs(gpu, SearchKey(0, np.dtype(kind), 0, 0, None))
+    runs = Runs(gpu, SearchKey(0, np.dtype(kind), 0, 0, None), None)
     edge = np.iinfo(kind)
     windows = [Stored(np.append(rng.integers(-5, 5, 38), [edge.min, edge.max]).astype(kind)) for _ in range(4)]
     stretches: list[Stretch] = []
@@ -81,11 +83,22 @@ def test_bounds_stop_at_the_ends_of_64_bits() -> None:
     key = SearchKey(0, np.dtype("int64"), 0, 1, RangeKey(0, ((0, 1),), width=1))
     assert key.bounds(batch, 5)[0].tolist() == [INT64_MIN, INT64_MIN, -5, INT64_MAX - 5]
     assert key.bounds(batch, 5)[1].tolist() == [1, 2, 3, 4]
-    assert key.bounds(batch, 2**64 - 1)[0].tolist() == [INT64_MIN, INT64_MIN, -INT64_MAX, 0]
+    assert key.bounds(batch, INT64_MAX)[0].tolist() == [INT64_MIN, INT64_MIN, -INT64_MAX, 0]
     slots = {0: np.array([INT64_MIN, 5, 7]), 1: np.array([INT64_MAX, 9, 3])}
     assert key.widest(slots, 0, 3) == 2**64 - 1
     assert key.widest(slots, 1, 3) == 4
     assert key.widest(slots, 2, 3) == 0
+
+
+def test_intervals_of_more_than_half_of_64_bits_are_scanned(gpu: python_machine.PythonMachine) -> None:
+    """No key has a place that far below what a probing tuple asks for."""
+    key = SearchKey(0, np.dtype("int64"), 0, 1, RangeKey(0, ((0, 1),), width=1))
+    for top, serves in ((-1, True), (0, False), (INT64_MAX, False)):
+        window = Stored(np.full(4, INT64_MIN))
+        window.slots[1] = np.full(4, top)
+        runs = Runs(gpu, key, None)
+        runs.extend([Stretch(weakref.ref(window), 0, 4, sent=4)])  # type: ignore[arg-type]
+        assert runs.serves == serves
 
 
 def test_keys() -> None:
@@ -113,7 +126,7 @@ def test_space() -> None:
 def test_memory_of_what_has_expired_is_used_again(gpu: python_machine.PythonMachine) -> None:
     lowered = lower(CASES["int32-band"].plan)
     stored = StoredSide(lowered, "left")
-    arena = Arena(gpu, stored, search_key(lowered, "left"))
+    arena = Arena(gpu, "left", GpuCondition(lowered), search_key(lowered, "left"))
     window: list[Subwindow] = []
     for number in range(60):
         places = np.arange(8 * number, 8 * number + 8)
@@ -126,8 +139,12 @@ def test_memory_of_what_has_expired_is_used_again(gpu: python_machine.PythonMach
                 arena.coordinate[stretch.start : stretch.start + 8].tolist()
                 == subwindow.coordinate.slice(0, 8).tolist()
             )
-            assert arena.rows[stretch.start : stretch.start + 8].tolist() == subwindow.row.slice(0, 8).tolist()
-    assert len(arena.rows) <= 128
+            places = stretch.start + np.arange(8)
+            row_pairs(
+                places, np.zeros(1, np.int64), 0, arena.rows, (np.empty(8, np.int64), found := np.empty(8, np.int64))
+            )
+            assert found.tolist() == subwindow.row.slice(0, 8).tolist()
+    assert len(arena.rows.rows) <= 128
     assert arena.runs is not None
     assert len(arena.runs.keys) <= 256
 
@@ -159,7 +176,7 @@ def test_parts_do_all_of_the_work() -> None:
 def test_a_search_with_too_many_pairs_becomes_a_scan(gpu: python_machine.PythonMachine) -> None:
     window = Stored(np.zeros(9, np.int32))
     stretch = Stretch(weakref.ref(window), 5, 9, sent=9)  # type: ignore[arg-type]
-    runs = Runs(gpu, EQUAL)
+    runs = Runs(gpu, EQUAL, None)
     runs.extend([stretch, Stretch(weakref.ref(window), 50, 9)])  # type: ignore[arg-type]
     row = np.arange(1)
     waiting: list[Any] = [Search(Batch(row, row, row, row, []), 0, 1, runs.all)]

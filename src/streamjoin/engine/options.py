@@ -103,7 +103,7 @@ def check_options(
     columns = time_columns(left, right, time)
     check_windows(windows, columns is not None, window)
     unit = columns.unit if columns else None
-    crew = 1 if workers is None and device == "gpu" else _workers(workers)  # one thread keeps a GPU busy
+    crew = _workers(workers)
     return Options(
         windows={"left": _in_ticks(windows[0], unit), "right": _in_ticks(windows[1], unit)},
         time=columns,

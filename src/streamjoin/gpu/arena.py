@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Integers
-from ..store.stored_side import StoredSide
+from ..side import Side
 from ..store.subwindow import Subwindow
+from .condition import GpuCondition
 from .machine import Machine
+from .row_numbers import RowNumbers
 from .runs import Runs
 from .search_key import SearchKey
 from .space import Space
@@ -31,33 +32,37 @@ SMALLEST = 1 << 16
 class Arena:
     """Memory of a GPU for the slots of one side that the condition reads, and for coordinates.
 
-    `rows` has the row number of every place, in main memory. With a `key`, old tuples are also kept in sorted runs.
+    `rows` has the row number of every place. With a `key`, old tuples are also kept in sorted runs.
     """
 
-    def __init__(self, machine: Machine, stored: StoredSide, key: SearchKey | None) -> None:
-        self._machine = machine
-        self._numbers = stored.lowered.tested[stored.side]
+    def __init__(self, machine: Machine, side: Side, condition: GpuCondition, key: SearchKey | None) -> None:
+        self._machine, self._side, self._condition = machine, side, condition
         self._space = Space(SMALLEST)
-        self.slots: list[Any] = [machine.memory(SMALLEST, stored.dtypes[number]) for number in self._numbers]
+        self.slots: dict[int, Any] = {
+            number: machine.memory(SMALLEST, condition.dtype(side, number)) for number in condition.columns(side)
+        }
         self.coordinate: Any = machine.memory(SMALLEST, np.int64)
-        self.rows: Integers = np.empty(SMALLEST, np.int64)
-        self.runs = None if key is None else Runs(machine, key)
+        self.rows = RowNumbers(SMALLEST)
+        self.stream: Any = machine.stream()
+        """All copies to the arena, in their order. What reads it has to wait for that."""
+        self.runs = None if key is None else Runs(machine, key, self.stream)
         self._stretches: dict[int, Stretch] = {}
         self._gone: list[Stretch] = []
-        self._is_new = False
-        """Whether copies may still be under way."""
 
     @property
     def nbytes(self) -> int:
         return self.rows.nbytes
 
+    @property
+    def has_nulls(self) -> bool:
+        """Whether a NULL lies where the condition looks."""
+        return any(stretch.has_nulls for stretch in self._stretches.values())
+
     def sync(self, subwindows: Sequence[Subwindow]) -> list[Stretch]:
         """Bring all tuples of these subwindows; no others are stored any more. Their stretches, in the same order."""
         self._forget(subwindows)
+        self._machine.wait(self.stream)  # what was sent last may be let go
         stretches = [self._sent(subwindow) for subwindow in subwindows]
-        if self._is_new:
-            self._machine.settle()
-            self._is_new = False
         if self.runs is not None:
             self.runs.extend(stretches)
             if not self.runs.serves:
@@ -76,6 +81,7 @@ class Arena:
             for stretch in self._gone:
                 if id(stretch) not in named:
                     self._space.give_back(stretch.start, stretch.start + stretch.size)
+                    self.rows.free(stretch.start, stretch.start + stretch.size)
             self._gone = [stretch for stretch in self._gone if id(stretch) in named]
 
     def _sent(self, subwindow: Subwindow) -> Stretch:
@@ -87,27 +93,27 @@ class Arena:
         begin, end = stretch.sent, subwindow.count
         if begin < end:
             place = stretch.start + begin
-            for memory, number in zip(self.slots, self._numbers, strict=True):
-                self._machine.put(memory, place, subwindow.slots[number][begin:end])
-            self._machine.put(self.coordinate, place, subwindow.coordinate.slice(begin, end))
-            self.rows[place : place + end - begin] = subwindow.row.slice(begin, end)
+            for number, memory in self.slots.items():
+                values = self._condition.values(self._side, number, subwindow.slots, begin, end)
+                self._machine.put(memory, place, values, self.stream)
+            if not stretch.has_nulls:
+                stretch.has_nulls = self._condition.has_nulls(self._side, subwindow.slots, begin, end)
+            self._machine.put(self.coordinate, place, subwindow.coordinate.slice(begin, end), self.stream)
+            self.rows.write(place, subwindow.row.slice(begin, end))
             stretch.sent = end
-            self._is_new = True
         return stretch
 
     def _taken(self, size: int) -> int:
         """Room for so many tuples."""
         start = self._space.take(size)
         while start is None:
-            before = self._space.room
             self._space.grow(size)
             room = self._space.room
             if room > MOST:
                 raise MemoryError(f"a GPU scans up to {MOST} tuples")
-            self.slots = [self._machine.copied(memory, room) for memory in self.slots]
-            self.coordinate = self._machine.copied(self.coordinate, room)
-            rows = np.empty(room, np.int64)
-            rows[:before] = self.rows
-            self.rows = rows
+            for number, memory in self.slots.items():
+                self.slots[number] = self._machine.copied(memory, room, self.stream)
+            self.coordinate = self._machine.copied(self.coordinate, room, self.stream)
+            self.rows.grow(room)
             start = self._space.take(size)
         return start

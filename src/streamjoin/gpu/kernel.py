@@ -23,8 +23,8 @@ THREADS = 256
 """Threads of a block, and probing tuples in shared memory at a time."""
 LANES = 16
 """Stored tuples of a thread, where the condition is short and they have few bytes."""
-SHORT, FEW_WORDS = 10, 3
-"""Operations of a short condition, and words of 32 bits of a tuple with few bytes."""
+SHORT, LONG, FEW_WORDS = 14, 30, 6
+"""Operations of a short condition and of a long one, and words of 32 bits of a tuple with few bytes."""
 ITEM_BLOCKS, ITEM_BEGIN, ITEM_END, ITEM_FIRST, ITEM_LAST, ITEM_FIELDS = range(6)
 
 HEADER = '''"""A kernel that streamjoin generated."""
@@ -41,6 +41,9 @@ def gpu_scan_source(lowered: Lowered, stored: Side) -> str:
     `out[0]` counts the pairs that all launches have found, `before` is what it was before this one. Pairs are written
     from `out[1]` on, as place of the probing tuple and place of the stored one in one word, as far as there is `room`.
     More pairs are only counted; the caller then asks again for fewer at a time.
+
+    `lanes` is how many tuples a thread holds. The loops that run seldom do not know it from the text: unrolled, they
+    would take registers away from the one that matters.
     """
     text = ConditionText(lowered, other(stored))
     quick = ScanFilter(text)
@@ -63,7 +66,7 @@ def gpu_scan_source(lowered: Lowered, stored: Side) -> str:
     )
     source = f"""{HEADER}
 @cuda.jit(cache=True)
-def gpu_scan({text.parameters("low", "coordinates")}, high, items, count, out, before, room):
+def gpu_scan({text.parameters("low", "coordinates")}, high, items, count, lanes, out, before, room):
     thread = cuda.threadIdx.x
     block = cuda.blockIdx.x
     nearest, beyond = 0, count
@@ -89,7 +92,7 @@ def gpu_scan({text.parameters("low", "coordinates")}, high, items, count, out, b
                 i = probe + j
                 below, beyond = low[i], high[i]
                 hits = np.uint32(0)
-                for n in range({lanes}):
+                for n in range(lanes):
                     place = start + n * {THREADS} + thread
                     if place < stop:
                         where = coordinates[place]
@@ -98,7 +101,7 @@ def gpu_scan({text.parameters("low", "coordinates")}, high, items, count, out, b
                                 hits |= np.uint32(1) << np.uint32(n)
                 if hits != 0:
                     at = cuda.atomic.add(out, 0, cuda.popc(hits)) - before
-                    for n in range({lanes}):
+                    for n in range(lanes):
                         if hits & (np.uint32(1) << np.uint32(n)):
                             if at < room:
                                 out[1 + at] = (i << 32) | (start + n * {THREADS} + thread)
@@ -117,7 +120,7 @@ def lanes_of(lowered: Lowered, stored: Side) -> int:
     """How many stored tuples a thread of the kernel holds: as many as its registers and the compiler's time allow."""
     size = len(lowered.lines) + len(lowered.tests)
     if size > SHORT:
-        return max(LANES // 4, 1) if size <= 3 * SHORT else 1
+        return max(LANES // 4, 1) if size <= LONG else 1
     slots = lowered.slots[stored]
     words = sum(-(-np.dtype(slots[number].dtype).itemsize // 4) for number in lowered.tested[stored])
     return LANES if words <= FEW_WORDS else max(LANES // 2, 1)

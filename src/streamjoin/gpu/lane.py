@@ -13,10 +13,13 @@ from .machine import OUTBOXES, Machine
 
 FIRST_FETCH = 1 << 9
 """Pairs that are fetched together with their number."""
+STAGED = 1 << 18
+"""Bytes that are gathered in pinned memory first and then travel in one copy. Longer columns travel by themselves:
+that takes less time."""
 
 
 class Lane:
-    """Has room for some probing tuples and their slots, and for some items. All of them travel in one copy.
+    """Has room for some probing tuples and their slots, and for some items.
 
     Law: a lane whose launch has not been waited for is not used again.
     """
@@ -30,18 +33,26 @@ class Lane:
             places.append((size, count, kind))
             size += -(-count * np.dtype(kind).itemsize // 8) * 8
         self._machine, self._size = machine, size
-        self._pinned = machine.pinned(size)
+        self._is_staged = size <= STAGED
+        self._pinned = machine.pinned(size) if self._is_staged else np.empty(0, np.uint8)
         self._memory = machine.memory(size, np.uint8)
         self._host: list[Array] = [
-            self._pinned[start : start + count * np.dtype(kind).itemsize].view(kind) for start, count, kind in places
+            self._pinned[start : start + count * np.dtype(kind).itemsize].view(kind)
+            for start, count, kind in places
+            if self._is_staged
         ]
-        self.low, self.high, self.fields, *self.slots = machine.parts(self._memory, places)
+        self._parts = machine.parts(self._memory, places)
+        self.low, self.high, self.fields, *self.slots = self._parts
         self._stream = machine.stream()
         self._outbox = OUTBOXES.take(machine, room)
 
     def send(self, columns: list[Array]) -> None:
-        """Begin to send the windows' bounds, the items, and as many slots as there are."""
-        for room, values in zip(self._host, columns, strict=False):
+        """Begin to send the windows' bounds, the items and the slots."""
+        if not self._is_staged:
+            for memory, values in zip(self._parts, columns, strict=True):
+                self._machine.put(memory, 0, values, self._stream)
+            return
+        for room, values in zip(self._host, columns, strict=True):
             room[: len(values)] = values
         self._machine.send(self._memory, self._pinned, self._size, self._stream)
 
@@ -50,8 +61,9 @@ class Lane:
         """The last arguments of a kernel that finds pairs."""
         return [self._outbox.memory, self._outbox.total, self._outbox.room]
 
-    def launch(self, source: str, name: str, blocks: int, arguments: list[Any]) -> None:
-        """Begin to compare."""
+    def launch(self, source: str, name: str, blocks: int, arguments: list[Any], earlier: Any) -> None:
+        """Begin to compare, once another stream has come so far."""
+        self._machine.after(self._stream, earlier)
         self._machine.launch(source, name, blocks, kernel.THREADS, self._stream, [*arguments, *self.outbox])
 
     def wait(self) -> tuple[int, Integers]:

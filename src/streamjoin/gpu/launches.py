@@ -12,18 +12,19 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 
-from ..arrays import Integers
-from ..predicate.lower import Lowered
-from ..side import other
-from ..store.batch import PairSink
-from ..store.stored_side import StoredSide
-from . import kernel
+from ..arrays import Array, Integers
+from ..side import Side, other
+from ..store.batch import Batch, PairSink
+from . import direct, kernel
 from . import machine as machines
 from .arena import Arena
+from .condition import GpuCondition
 from .kernel import gpu_scan_source, lanes_of
 from .lane import Lane
 from .pairs import take_in
@@ -40,34 +41,59 @@ FEWEST = 64
 """Probing tuples that a lane has room for at least."""
 
 
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The kernel of a scan: its text, how many stored tuples a thread holds, and which slots of both sides it reads."""
+
+    source: str
+    lanes: int
+    stored: tuple[int, ...]
+    probing: tuple[int, ...]
+
+
 class Kernels:
     """The kernels of one window, and the lanes that are not in use. Several threads may launch."""
 
-    def __init__(self, stored: StoredSide, key: SearchKey | None) -> None:
-        self.stored, self.key = stored, key
+    def __init__(self, side: Side, condition: GpuCondition, key: SearchKey | None) -> None:
+        self.side, self.condition, self.key = side, condition, key
         self.launches = self.comparisons = 0
         self._density: dict[type[Work], float] = {}
         """Pairs of a comparison, and of a search in a run, as the last launches had them."""
-        self._scan = self._search = ""
+        self._scans: dict[bool, Scan] = {}
+        self._search = ""
         self._lanes: list[Lane] = []
         self._lock = threading.Lock()
 
-    @property
-    def _lowered(self) -> Lowered:
-        return self.stored.lowered
+    def scan(self, has_nulls: bool) -> Scan:
+        """The scan for tuples of which some may have NULLs, or none."""
+        if has_nulls not in self._scans:
+            lowered = self.condition.whole if has_nulls else self.condition.without_nulls
+            numbers = lowered.tested[self.side], lowered.tested[other(self.side)]
+            self._scans[has_nulls] = Scan(gpu_scan_source(lowered, self.side), lanes_of(lowered, self.side), *numbers)
+        return self._scans[has_nulls]
+
+    def scan_of(self, batch: Batch, arena: Arena) -> Scan:
+        """The scan for a batch."""
+        has_nulls = arena.has_nulls or self.condition.has_nulls(other(self.side), batch.slots, 0, len(batch))
+        return self.scan(has_nulls)
 
     @property
-    def scan(self) -> str:
-        """The text of the scan."""
-        if not self._scan:
-            self._scan = gpu_scan_source(self._lowered, self.stored.side)
-        return self._scan
+    def columns(self) -> tuple[int, ...]:
+        """The slots that kernels read of probing tuples."""
+        tested = self.condition.columns(other(self.side))
+        asked = () if self.key is None else self.key.asked
+        return tuple(dict.fromkeys((*tested, *asked)))
+
+    def values(self, batch: Batch) -> list[Array]:
+        """These slots of a batch."""
+        side = other(self.side)
+        return [self.condition.values(side, number, batch.slots, 0, len(batch)) for number in self.columns]
 
     @property
     def search(self) -> str:
         """The text of the search."""
         if not self._search:
-            self._search = gpu_search_source(self._lowered, self.stored.side)
+            self._search = gpu_search_source(self.condition.whole, self.side)
         return self._search
 
     def is_too_much(self, work: Work, compared: int) -> bool:
@@ -88,10 +114,8 @@ class Kernels:
             for place, lane in enumerate(self._lanes):
                 if probes <= lane.probes <= 4 * max(probes, FEWEST) and items <= lane.items <= 8 * max(items, FEWEST):
                     return self._lanes.pop(place)
-        side = other(self.stored.side)
-        kinds = [self._lowered.slots[side][number].dtype for number in self._lowered.tested[side]]
-        kinds += [] if self.key is None else ["int64", "int64"]
-        return Lane(machines.machine(), _rounded(probes), _rounded(items), kinds, machines.ROOM)
+        kinds = [self.condition.dtype(other(self.side), number) for number in self.columns]
+        return Lane(direct.machine(), _rounded(probes), _rounded(items), kinds, machines.ROOM)
 
     def give_back(self, lane: Lane) -> None:
         with self._lock:
@@ -115,24 +139,32 @@ class GpuFailed(Exception):
 
 
 class Launches:
-    """The work of one probe."""
+    """The work of probing with a batch."""
 
-    def __init__(self, kernels: Kernels, arena: Arena, work: list[Work]) -> None:
-        self._kernels, self._arena = kernels, arena
+    def __init__(self, kernels: Kernels, arena: Arena, batch: Batch, work: list[Work]) -> None:
+        self._kernels, self._arena, self._batch = kernels, arena, batch
         self._waiting: deque[Work] = deque(work)
         self._flying: deque[tuple[Work, int, Lane]] = deque()
+
+    @cached_property
+    def _scan(self) -> Scan:
+        return self._kernels.scan_of(self._batch, self._arena)
 
     @property
     def left(self) -> list[Work]:
         """What has not been handed on."""
         return [*(work for work, _, _ in self._flying), *self._waiting]
 
+    def begin(self) -> None:
+        """Launch as much as may be on its way."""
+        while self._waiting and len(self._flying) < IN_FLIGHT:
+            self._begin_next()
+
     def run(self, sink: PairSink) -> Iterator[int]:
         """Do all of it; gives the comparisons of each launch. GpuFailed if the GPU cannot."""
         while self._waiting or self._flying:
             try:
-                while self._waiting and len(self._flying) < IN_FLIGHT:
-                    self._begin_next()
+                self.begin()
                 if not self._flying:
                     return
                 work, compared, lane = self._flying[0]
@@ -157,9 +189,7 @@ class Launches:
             blocks = -(-(work.last - work.first) // kernel.THREADS) * len(work.runs)
             compared = (work.last - work.first) * len(work.runs)
         else:
-            fields, blocks, compared = work.items(
-                kernel.THREADS * lanes_of(kernels.stored.lowered, kernels.stored.side)
-            )
+            fields, blocks, compared = work.items(kernel.THREADS * self._scan.lanes)
         if kernels.is_too_much(work, compared):
             self._waiting.popleft()
             self._waiting.extendleft(reversed(work.halves()))
@@ -172,23 +202,26 @@ class Launches:
 
     def _launch(self, work: Work, lane: Lane, fields: Integers, blocks: int) -> None:
         kernels, arena, batch = self._kernels, self._arena, work.probing
-        columns = [batch.low, batch.high, fields.reshape(-1), *kernels.stored.tested_of_probes(batch)]
+        lane.send([batch.low, batch.high, fields.reshape(-1), *kernels.values(batch)])
+        probing = dict(zip(kernels.columns, lane.slots, strict=True))
         if isinstance(work, Piece):
-            lane.send(columns)
-            slots = lane.slots if kernels.key is None else lane.slots[:-2]
+            scan = self._scan
+            slots, stored = [probing[n] for n in scan.probing], [arena.slots[n] for n in scan.stored]
             lane.launch(
-                kernels.scan, "gpu_scan", blocks,
-                [*slots, lane.low, *arena.slots, arena.coordinate, lane.high, lane.fields, len(fields)],
+                scan.source, "gpu_scan", blocks,
+                [*slots, lane.low, *stored, arena.coordinate, lane.high, lane.fields, len(fields), scan.lanes],
+                arena.stream,
             )  # fmt: skip
             return
-        runs = arena.runs
+        runs, key = arena.runs, kernels.key
         assert runs is not None
-        lane.send([*columns, *runs.bounds(batch)])
-        *slots, least, most = lane.slots
+        assert key is not None
+        tested = kernels.condition.columns(other(kernels.side))
         lane.launch(
             kernels.search, "gpu_search", blocks,
-            [*arena.slots, arena.coordinate, *slots, lane.low, lane.high, least, most, len(batch), runs.keys,
-             runs.places, lane.fields],
+            [*arena.slots.values(), arena.coordinate, *(probing[n] for n in tested), lane.low, lane.high,
+             probing[key.low], probing[key.high], runs.widest, len(batch), runs.keys, runs.places, lane.fields],
+            arena.stream,
         )  # fmt: skip
 
 

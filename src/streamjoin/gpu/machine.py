@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,8 +24,9 @@ class Outbox:
         self.memory = machine.memory(room + 1, np.int64)
         self.pinned = machine.pinned(8 * (room + 1)).view(np.int64)
         self.room, self.total = room, 0
-        machine.put(self.memory, 0, np.zeros(1, np.int64))
-        machine.settle()
+        stream = machine.stream()
+        machine.put(self.memory, 0, np.zeros(1, np.int64), stream)
+        machine.wait(stream)
 
 
 class Machine(Protocol):
@@ -47,14 +46,14 @@ class Machine(Protocol):
     def parts(self, memory: Any, places: list[tuple[int, int, Any]]) -> list[Any]:
         """Arrays inside an array of bytes: where each begins, how many values it has, and of which type."""
 
-    def put(self, memory: Any, start: int, values: Array) -> None:
-        """Begin to copy values into an array, from a place on. They must not change before `settle`."""
+    def put(self, memory: Any, start: int, values: Array, stream: Any) -> None:
+        """Begin to copy values into an array, from a place on. They must not change before the stream is waited for."""
 
-    def settle(self) -> None:
-        """Wait for what was put."""
+    def copied(self, memory: Any, count: int, stream: Any) -> Any:
+        """A longer array that begins with the values that the array has once the stream has come so far."""
 
-    def copied(self, memory: Any, count: int) -> Any:
-        """A longer array that begins with the same values."""
+    def after(self, stream: Any, earlier: Any) -> None:
+        """What a stream is given from now on waits for all that the earlier one has been given."""
 
     def wait(self, stream: Any) -> None:
         """Wait for all that a stream has to do."""
@@ -91,17 +90,8 @@ class Outboxes:
 OUTBOXES = Outboxes()
 
 
-class _Address:
-    """What Numba takes for memory of the GPU."""
-
-    __cuda_memory__ = True
-
-    def __init__(self, address: int) -> None:
-        self.device_ctypes_pointer = ctypes.c_size_t(address)
-
-
 class NumbaMachine:
-    """The first GPU that Numba finds, or its simulator.
+    """The first GPU that Numba finds, through Numba's interface alone. That is all that its simulator has.
 
     Numba-CUDA does not stand several threads that load or launch kernels at once. So one of them calls it at a time;
     they wait for the GPU without the lock.
@@ -118,9 +108,11 @@ class NumbaMachine:
         self._config: Any = _settings()
         self._lock = threading.RLock()
         self._kernels: dict[str, Any] = {}
-        self._copies = self._cuda.stream()
+        self.name = "Numba's simulator" if is_simulated() else self._name()
+
+    def _name(self) -> str:
         name = self._cuda.get_current_device().name
-        self.name = name.decode() if isinstance(name, bytes) else str(name)
+        return name.decode() if isinstance(name, bytes) else str(name)
 
     @contextmanager
     def _calls(self) -> Iterator[None]:
@@ -135,7 +127,7 @@ class NumbaMachine:
 
     def pinned(self, size: int) -> Array:
         with self._calls():
-            return self._cuda.pinned_array(size, np.uint8)
+            return np.asarray(self._cuda.pinned_array(size, np.uint8))
 
     def stream(self) -> Any:
         with self._calls():
@@ -145,30 +137,25 @@ class NumbaMachine:
         with self._calls():
             return [memory[start : start + count * np.dtype(kind).itemsize].view(kind) for start, count, kind in places]
 
-    def put(self, memory: Any, start: int, values: Array) -> None:
+    def put(self, memory: Any, start: int, values: Array, stream: Any) -> None:
         values = np.ascontiguousarray(values)
         with self._calls():
-            self._driver.host_to_device(self._from(memory, start), values, values.nbytes, stream=self._copies)
-
-    def _from(self, memory: Any, start: int) -> Any:
-        """The array from a place on. Numba's own slices take longer than the copy."""
-        if is_simulated():
-            return memory[start:]
-        return _Address(memory.device_ctypes_pointer.value + start * memory.dtype.itemsize)
-
-    def settle(self) -> None:
-        self.wait(self._copies)
+            self._driver.host_to_device(memory[start:], values, values.nbytes, stream=stream)
 
     def wait(self, stream: Any) -> None:
         with self._calls():
             pass
         stream.synchronize()
 
-    def copied(self, memory: Any, count: int) -> Any:
+    def copied(self, memory: Any, count: int, stream: Any) -> Any:
+        self.wait(stream)
         with self._calls():
             longer = self._cuda.device_array(count, memory.dtype)
             longer[: len(memory)].copy_to_device(memory)
             return longer
+
+    def after(self, stream: Any, earlier: Any) -> None:
+        self.wait(earlier)
 
     def send(self, memory: Any, pinned: Array, size: int, stream: Any) -> None:
         with self._calls():
@@ -181,14 +168,18 @@ class NumbaMachine:
 
     def launch(self, source: str, name: str, blocks: int, threads: int, stream: Any, arguments: list[Any]) -> None:
         with self._calls():
-            if source not in self._kernels:
-                self._kernels[source] = imported(source, name)
-            settings = self._config
+            settings, kernel = self._config, self._loaded(source, name)
             warns, settings.CUDA_LOW_OCCUPANCY_WARNINGS = settings.CUDA_LOW_OCCUPANCY_WARNINGS, 0
             try:
-                self._kernels[source][blocks, threads, stream](*arguments)
+                kernel[blocks, threads, stream](*arguments)
             finally:
                 settings.CUDA_LOW_OCCUPANCY_WARNINGS = warns
+
+    def _loaded(self, source: str, name: str) -> Any:
+        """Numba's function for a kernel; it is compiled at its first launch."""
+        if source not in self._kernels:
+            self._kernels[source] = imported(source, name)
+        return self._kernels[source]
 
 
 def _settings() -> Any:
@@ -198,9 +189,3 @@ def _settings() -> Any:
     except ImportError:
         from numba.core import config
     return config
-
-
-@cache
-def machine() -> Machine:
-    """The GPU of this process. `support.missing` has been asked."""
-    return NumbaMachine()

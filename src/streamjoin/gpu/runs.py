@@ -1,7 +1,7 @@
 """Sorted runs of a window's tuples in the memory of a GPU, for predicates with a key.
 
-Tuples are taken in order of insertion, some tens of thousands at a time. The CPU sorts them, and neighbouring runs of
-about equal size are merged on the GPU, so there are few runs, and a tuple is moved a few times only. A run never gets
+Tuples are taken in order of insertion, some tens of thousands at a time, and the GPU sorts them. It also merges
+neighbouring runs of about equal size, so there are few runs, and a tuple is moved a few times only. A run never gets
 larger than a share of the window, because all of it stays until its last tuple has expired.
 
 Law: the runs together name each of a stretch's first `in_runs` places once.
@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Integers
+from ..arrays import INT64_MAX, Integers
 from ..store.batch import Batch
 from . import kernel
 from .machine import Machine
-from .search_kernel import gpu_merge_source
+from .search_kernel import gpu_group_source, gpu_merge_source, gpu_pairs_source
 from .search_key import SearchKey
 from .space import Space
 from .stretch import Stretch
@@ -28,6 +28,8 @@ CHUNK = 1 << 16
 """Tuples that become a run. Younger ones are scanned."""
 SAMPLED, ASKED = 256, 32
 """One in so many keys is kept, and so many probing tuples are looked up among them."""
+GROUP = 32
+"""Keys that the first step of a sort puts in order."""
 SELECTIVE = 256
 """A search has to test one in so many tuples at most. Else it takes longer than a scan, which reads them in order."""
 SHARE = 8
@@ -43,7 +45,7 @@ class Run:
     end: int
     members: tuple[tuple[Stretch, int, int], ...]
     sample: Integers
-    """One in `SAMPLED` of its keys, in order, in main memory."""
+    """One in `SAMPLED` of its keys, whichever, in order, in main memory."""
 
     @property
     def size(self) -> int:
@@ -53,14 +55,14 @@ class Run:
 class Runs:
     """All runs of one window, oldest first."""
 
-    def __init__(self, machine: Machine, key: SearchKey) -> None:
-        self._machine, self.key = machine, key
+    def __init__(self, machine: Machine, key: SearchKey, stream: Any) -> None:
+        self._machine, self.key, self._stream = machine, key, stream
         self._space = Space(4 * CHUNK)
         self.keys: Any = machine.memory(self._space.room, key.dtype)
         self.places: Any = machine.memory(self._space.room, np.int32)
-        self._stream = machine.stream()
         self.all: list[Run] = []
         self.widest = 0
+        """How far the upper end of a tuple's interval lies above its key at most."""
         self.serves = True
         """Whether all tuples so far had a place in the order."""
 
@@ -73,7 +75,8 @@ class Runs:
                 begin, end = stretch.in_runs, min(stretch.in_runs + largest, stretch.sent)
                 subwindow = stretch.subwindow()
                 assert subwindow is not None
-                if not self.key.holds(subwindow.slots, begin, end):
+                self.widest = max(self.widest, self.key.widest(subwindow.slots, begin, end))
+                if self.widest > INT64_MAX or not self.key.holds(subwindow.slots, begin, end):
                     self.serves = False
                     return
                 self._add(stretch, subwindow.slots, begin, end)
@@ -103,13 +106,32 @@ class Runs:
         return {id(stretch) for run in self.all for stretch, _, _ in run.members}
 
     def _add(self, stretch: Stretch, slots: Any, begin: int, end: int) -> None:
-        self.widest = max(self.widest, self.key.widest(slots, begin, end))
-        keys, order = _sorted(slots[self.key.number][begin:end])
-        start = self._taken(end - begin)
-        self._machine.put(self.keys, start, keys)
-        self._machine.put(self.places, start, (order + (stretch.start + begin)).astype(np.int32))
-        self._machine.settle()
-        self.all.append(Run(start, start + end - begin, ((stretch, begin, end),), keys[::SAMPLED].astype(np.int64)))
+        keys, size = slots[self.key.number][begin:end], end - begin
+        start = self._sorted(keys, stretch.start + begin)
+        sample = np.sort(keys[::SAMPLED]).astype(np.int64)
+        self.all.append(Run(start, start + size, ((stretch, begin, end),), sample))
+
+    def _sorted(self, keys: Integers, place: int) -> int:
+        """Sort the keys of the tuples that lie at a place and behind; where their order begins."""
+        size = len(keys)
+        spare, start = self._taken(size), self._taken(size)
+        widths = [GROUP << n for n in range(64) if GROUP << n < size]
+        here, there = (start, spare) if len(widths) % 2 == 0 else (spare, start)
+        self._machine.put(self.keys, there, keys, self._stream)
+        kind = str(self.key.dtype)
+        self._launch(gpu_group_source(kind), "gpu_group", size, [there, size, place, GROUP, here])
+        for width in widths:
+            self._launch(gpu_pairs_source(kind), "gpu_pairs", size, [here, size, width, there])
+            here, there = there, here
+        assert here == start
+        self._space.give_back(spare, spare + size)
+        return start
+
+    def _launch(self, source: str, name: str, size: int, numbers: list[int]) -> None:
+        """Run a kernel that has a thread for each of so many keys."""
+        blocks = -(-size // kernel.THREADS)
+        arguments = [self.keys, self.places, *numbers]
+        self._machine.launch(source, name, blocks, kernel.THREADS, self._stream, arguments)
 
     def _merge(self, largest: int) -> None:
         """Merge the last two runs while they are of about equal size."""
@@ -122,10 +144,8 @@ class Runs:
 
     def _merge_two(self, older: Run, younger: Run, size: int) -> None:
         target = self._taken(size)
-        arguments = [self.keys, self.places, older.begin, older.end, younger.begin, younger.end, target]
-        blocks = -(-size // kernel.THREADS)
-        self._machine.launch(gpu_merge_source(), "gpu_merge", blocks, kernel.THREADS, self._stream, arguments)
-        self._machine.wait(self._stream)
+        numbers = [older.begin, older.end, younger.begin, younger.end, target]
+        self._launch(gpu_merge_source(str(self.key.dtype)), "gpu_merge", size, numbers)
         for run in (older, younger):
             self._space.give_back(run.begin, run.end)
         sample = np.sort(np.concatenate([older.sample, younger.sample]))
@@ -135,16 +155,7 @@ class Runs:
         start = self._space.take(size)
         while start is None:
             self._space.grow(size)
-            self.keys = self._machine.copied(self.keys, self._space.room)
-            self.places = self._machine.copied(self.places, self._space.room)
+            self.keys = self._machine.copied(self.keys, self._space.room, self._stream)
+            self.places = self._machine.copied(self.places, self._space.room, self._stream)
             start = self._space.take(size)
         return start
-
-
-def _sorted(keys: Integers) -> tuple[Integers, Integers]:
-    """The keys in order, and the place of each before."""
-    if keys.dtype == np.int32:
-        words = np.sort((keys.astype(np.int64) << 32) | np.arange(len(keys)))
-        return (words >> 32).astype(np.int32), words & 0xFFFFFFFF
-    order = np.argsort(keys, kind="stable")
-    return keys[order], order

@@ -9,18 +9,21 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..compile.background import REHEARSALS, is_first, is_rehearsing
 from ..predicate.lower import Lowered
-from ..side import Side, other
+from ..side import SIDES, Side, other
 from ..store.batch import Batch, PairSink, Probing
+from ..store.device import Found
 from ..store.stored_side import StoredSide
 from ..store.subwindow import Subwindow
-from . import machine as machines
+from . import direct
 from .arena import Arena
+from .condition import GpuCondition
 from .launches import GpuFailed, Kernels, Launches, Work
 from .pieces import Piece, Search, Span
 from .search_key import search_key
@@ -63,13 +66,18 @@ class GpuScan:
         self._is_warm = False
         """Whether the kernel is compiled."""
         self._comparison = COMPARE * max(len(lowered.lines) + 2 * len(lowered.tests), FEWEST_OPERATIONS)
-        self._kernels = Kernels(self._stored, search_key(lowered, side) if always else None)
+        self._condition = GpuCondition(lowered)
+        self._kernels = Kernels(side, self._condition, search_key(lowered, side) if always else None)
         self._arena: Arena | None = None
         self._lock = threading.Lock()
         """Several threads may probe, but the copies are brought by one."""
         self._probes = self._runs = 0
 
     # -- whether to be used ----------------------------------------------------------------------------------------
+
+    @property
+    def is_sole(self) -> bool:
+        return self._always and self._reason is None
 
     def takes(self, tuples: int, batch: Batch, reached: Callable[[], int], on_cpu: Callable[[int], float]) -> bool:
         if self._reason is not None or not tuples or not len(batch):
@@ -98,7 +106,7 @@ class GpuScan:
             self._warm_up()
             self._is_warm = self._reason is None
             return self._is_warm
-        self._is_warm = REHEARSALS.begin(("gpu", self._kernels.scan), self._warm_up)() and self._works()
+        self._is_warm = REHEARSALS.begin(("gpu", self._kernels.scan(True).source), self._warm_up)() and self._works()
         return self._is_warm
 
     def _works(self) -> bool:
@@ -106,56 +114,63 @@ class GpuScan:
         return self._reason is None
 
     def _warm_up(self) -> None:
-        """Find the GPU, and compile the kernel for it, on made-up tuples."""
+        """Find the GPU, and compile the kernels for it, on made-up tuples: without NULLs, and of nothing else."""
         if self._works():
             try:
-                lowered, side = self._stored.lowered, self._stored.side
-                window = Subwindow(1, self._stored)
-                trial = GpuScan(lowered, side, False, 1)
-                nothing = np.zeros(1, np.int64)
-                columns = {
-                    which: [np.zeros(1, slot.dtype) for slot in lowered.slots[which]] for which in (side, other(side))
-                }
-                window.insert(Batch(nothing, nothing, nothing, nothing, columns[side]))
-                for _ in trial.probe(
-                    [window], Batch(nothing, nothing, nothing, nothing + 1, columns[other(side)]), PairSink()
-                ):
-                    pass
-                self._reason = trial._reason
+                self._reason = self._tried(1)
+                if self._condition.has_words:
+                    self._reason = self._reason or self._tried(0)
             except Exception as error:
                 self._reason = _described(error)
 
+    def _tried(self, value: int) -> str | None:
+        """Why one tuple whose slots have this value cannot probe another one; None: it can."""
+        lowered, side = self._stored.lowered, self._stored.side
+        window = Subwindow(1, self._stored)
+        trial = GpuScan(lowered, side, False, 1)
+        nothing = np.zeros(1, np.int64)
+        columns = {which: [np.full(1, value, slot.dtype) for slot in lowered.slots[which]] for which in SIDES}
+        window.insert(Batch(nothing, nothing, nothing, nothing, columns[side]))
+        batch = Batch(nothing, nothing, nothing, nothing + 1, columns[other(side)])
+        for _ in trial.begin([window], batch)(PairSink()):
+            pass
+        return trial._reason
+
     # -- probes ----------------------------------------------------------------------------------------------------
 
-    def probe(self, subwindows: Sequence[Subwindow], batch: Batch, sink: PairSink) -> Iterator[int]:
-        began, compared = time.perf_counter(), 0
-        left: list[Work] = [Piece(batch, 0, len(batch), [Span(s, 0, 0, s.count) for s in subwindows])]
+    def begin(self, subwindows: Sequence[Subwindow], batch: Batch) -> Found:
+        began = time.perf_counter()
         try:
             arena, work = self._brought(subwindows, batch)
+            launches = Launches(self._kernels, arena, batch, work)
+            launches.begin()
         except Exception as error:
             self._lose(error)
-        else:
-            launches = Launches(self._kernels, arena, work)
-            steps = launches.run(sink)
-            while True:
-                try:
-                    found = next(steps, None)
-                except GpuFailed as failure:
-                    self._lose(failure.__cause__ or failure)
-                    left = launches.left
-                    break
-                if found is None:
-                    self._measure(time.perf_counter() - began, compared)
-                    return
-                compared += found
-                yield found
-        yield from _on_cpu([work.scanned() if isinstance(work, Search) else work for work in left], sink)
+            return partial(_on_cpu, [Piece(batch, 0, len(batch), [Span(s, 0, 0, s.count) for s in subwindows])])
+        return partial(self._found, launches, began)
+
+    def _found(self, launches: Launches, began: float, sink: PairSink) -> Iterator[int]:
+        """The pairs of launches that have begun; what the GPU cannot do is done on the CPU."""
+        steps, compared = launches.run(sink), 0
+        while True:
+            try:
+                found = next(steps, None)
+            except GpuFailed as failure:
+                self._lose(failure.__cause__ or failure)
+                left = [work.scanned() if isinstance(work, Search) else work for work in launches.left]
+                yield from _on_cpu(left, sink)
+                return
+            if found is None:
+                self._measure(time.perf_counter() - began, compared)
+                return
+            compared += found
+            yield found
 
     def _brought(self, subwindows: Sequence[Subwindow], batch: Batch) -> tuple[Arena, list[Work]]:
         """Send all that is stored. What a batch has to be compared with: sorted runs, and the tuples in none."""
         with self._lock:
             if self._arena is None:
-                self._arena = Arena(machines.machine(), self._stored, self._kernels.key)
+                self._arena = Arena(direct.machine(), self._stored.side, self._condition, self._kernels.key)
             arena = self._arena
             stretches = arena.sync(subwindows)
             self._probes += 1
@@ -201,7 +216,7 @@ class GpuScan:
     def figures(self) -> dict[str, Any]:
         used = self._probes > 0 and self._reason is None
         why = self._reason or ("asked for" if self._always else "where it is likely to take less time")
-        name = {"gpu": machines.machine().name} if used else {}
+        name = {"gpu": direct.machine().name} if used else {}
         return {
             "device": "gpu" if used else "cpu",
             "device_why": why,

@@ -1,4 +1,4 @@
-"""The kernels of an ordered search on the GPU: one looks probing tuples up in sorted runs, one merges runs."""
+"""The kernels of an ordered search on the GPU: one looks probing tuples up in sorted runs, others sort and merge."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ RUN_BEGIN, RUN_END, RUN_FIELDS = range(3)
 def gpu_search_source(lowered: Lowered, stored: Side) -> str:
     """The text of the search: a thread looks one probing tuple up in one run, and tests the tuples of its range.
 
-    Pairs are counted and written as by a scan (`gpu.kernel`).
+    Pairs are counted and written as by a scan (`gpu.kernel`). The range of tuple `i` begins `widest` below `least[i]`.
     """
     text = ConditionText(lowered, stored, "place")
     source = f"""{kernel.HEADER}
 @cuda.jit(cache=True)
-def gpu_search({text.parameters("coordinates", "low")}, high, least, most, probes, keys, places, runs,
+def gpu_search({text.parameters("coordinates", "low")}, high, least, most, widest, probes, keys, places, runs,
                out, before, room):
     per_run = (probes + {kernel.THREADS - 1}) // {kernel.THREADS}
     run = cuda.blockIdx.x // per_run
@@ -27,7 +27,8 @@ def gpu_search({text.parameters("coordinates", "low")}, high, least, most, probe
 {text.views(8, "")}        first = runs[run * {RUN_FIELDS} + {RUN_BEGIN}]
         end = runs[run * {RUN_FIELDS} + {RUN_END}]
         beyond = end
-        smallest, greatest = least[i], most[i]
+        smallest, greatest = np.int64(least[i]), most[i]
+        smallest = INT64_MIN if smallest < INT64_MIN + widest else smallest - widest
         while first < beyond:
             middle = (first + beyond) >> 1
             if keys[middle] < smallest:
@@ -48,9 +49,10 @@ def gpu_search({text.parameters("coordinates", "low")}, high, least, most, probe
     return kernel.with_apart_products(source)
 
 
-def gpu_merge_source() -> str:
-    """The text of the merge: every tuple of two runs counts those of the other run that come before it."""
-    return f"""{kernel.HEADER}
+def gpu_merge_source(kind: str) -> str:
+    """The text of the merge of keys of one type: every tuple of two runs counts those of the other run that come before
+    it."""
+    return f"""{kernel.HEADER}# keys: {kind}
 @cuda.jit(cache=True)
 def gpu_merge(keys, places, older, older_end, younger, younger_end, target):
     own = np.int64(cuda.blockIdx.x) * {kernel.THREADS} + cuda.threadIdx.x
@@ -71,4 +73,51 @@ def gpu_merge(keys, places, older, older_end, younger, younger_end, target):
                 beyond = middle
         keys[target + own + first - begin] = key
         places[target + own + first - begin] = places[k]
+"""
+
+
+def gpu_group_source(kind: str) -> str:
+    """The text of the first step of a sort: each `group` of neighbouring keys is put in order. Key `k` is that of the
+    tuple at place `first + k`."""
+    return f"""{kernel.HEADER}# keys: {kind}
+@cuda.jit(cache=True)
+def gpu_group(keys, places, source, size, first, group, target):
+    own = np.int64(cuda.blockIdx.x) * {kernel.THREADS} + cuda.threadIdx.x
+    if own < size:
+        begin = own - own % group
+        end = min(begin + group, size)
+        key, rank = keys[source + own], begin
+        for k in range(begin, end):
+            its = keys[source + k]
+            if (its < key) | ((its == key) & (k < own)):
+                rank += 1
+        keys[target + rank] = key
+        places[target + rank] = first + own
+"""
+
+
+def gpu_pairs_source(kind: str) -> str:
+    """The text of every further step: of the sorted groups of `width` keys, each two neighbours become one."""
+    return f"""{kernel.HEADER}# keys: {kind}
+@cuda.jit(cache=True)
+def gpu_pairs(keys, places, source, size, width, target):
+    own = np.int64(cuda.blockIdx.x) * {kernel.THREADS} + cuda.threadIdx.x
+    if own < size:
+        older = own - own % (2 * width)
+        younger = min(older + width, size)
+        is_older = own < younger
+        if is_older:
+            rank, first, beyond = own, younger, min(younger + width, size)
+        else:
+            rank, first, beyond = own - (younger - older), older, younger
+        key, begin = keys[source + own], first
+        while first < beyond:
+            middle = (first + beyond) >> 1
+            its = keys[source + middle]
+            if (its < key) | ((its == key) & (not is_older)):
+                first = middle + 1
+            else:
+                beyond = middle
+        keys[target + rank + first - begin] = key
+        places[target + rank + first - begin] = places[source + own]
 """

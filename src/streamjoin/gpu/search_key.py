@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import INT64_MAX, INT64_MIN, Integers
+from ..arrays import INT64_MIN, Integers
 from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..side import Side, other
@@ -44,11 +44,15 @@ class SearchKey:
         regular = None if self.band is None else self.band.regular[1]
         return regular is None or bool(batch.slots[regular].all())
 
+    @property
+    def asked(self) -> tuple[int, ...]:
+        """The slots of a probing tuple that say which range it asks for."""
+        return self.low, self.high
+
     def bounds(self, batch: Batch, widest: int) -> tuple[Integers, Integers]:
-        """The least and the greatest key that each tuple of a batch asks for."""
+        """The least and the greatest key that each tuple of a batch asks for. `widest` is up to `INT64_MAX`."""
         low, high = batch.slots[self.low].astype(np.int64), batch.slots[self.high].astype(np.int64)
         if widest:
-            widest = min(widest, INT64_MAX)
             low = np.where(low < INT64_MIN + widest, INT64_MIN, low - widest)
         return low, high
 

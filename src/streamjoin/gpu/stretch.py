@@ -18,5 +18,7 @@ class Stretch:
     size: int
     sent: int = 0
     in_runs: int = 0
+    has_nulls: bool = False
+    """Whether any of those that were sent has a NULL where the condition looks."""
     is_gone: bool = False
     """Whether its tuples have expired. No probing tuple's window holds their coordinates."""

@@ -16,7 +16,7 @@ from .index import Index
 SMALLEST, LARGE, LARGEST = 1 << 11, 1 << 21, 1 << 22
 """Tuples of a subwindow. To search one beyond `LARGE` costs more than to search two, until there are very many."""
 SMALLEST_SCANNED, LARGEST_SCANNED = 1 << 14, 1 << 18
-"""The same where all tuples are scanned. A scan skips expired tuples, and one call for many tuples costs less than two
+"""The same where the CPU scans all tuples. A scan skips expired tuples, and one call for many costs less than two
 calls."""
 MOST_SUBWINDOWS = 16
 PER_WINDOW = 3
@@ -37,11 +37,12 @@ MakeIndex = Callable[[int, int, Index | None], Index]
 
 
 class Chain:
-    """One side's window. `scanned`: the next subwindows will be scanned."""
+    """One side's window. `scanned`: the next subwindows will be scanned. `by_device`: a device does that, for which the
+    size of a subwindow does not matter."""
 
-    def __init__(self, make_index: MakeIndex, scanned: bool = False) -> None:
+    def __init__(self, make_index: MakeIndex, scanned: bool = False, by_device: bool = False) -> None:
         self._make_index = make_index
-        self.scanned = scanned
+        self.scanned, self._by_device = scanned, by_device
         self.subwindows: list[Index] = []
         self.created = 0
 
@@ -66,7 +67,7 @@ class Chain:
         window = self.count
         smallest, largest = (SMALLEST_SCANNED, LARGEST_SCANNED) if self.scanned else (SMALLEST, LARGEST)
         wanted = max(min(max(window // PER_WINDOW, waiting), LARGE), window // MOST_SUBWINDOWS, smallest)
-        capacity = min(wanted, largest)
+        capacity = min(wanted, LARGEST if self._by_device else largest)
         newest = self._make_index(capacity, window + waiting, self.subwindows[-1] if self.subwindows else None)
         self.subwindows.append(newest)
         self.created += 1

@@ -8,6 +8,9 @@ from typing import Any, Protocol
 from .batch import Batch, PairSink
 from .subwindow import Subwindow
 
+Found = Callable[[PairSink], Iterator[int]]
+"""Hands the pairs of a probe that has begun to a sink; gives the number of comparisons since the last time."""
+
 
 class Device(Protocol):
     """Scans the subwindows of one side's window.
@@ -15,6 +18,10 @@ class Device(Protocol):
     Invariant: a probe reports what the subwindows' own scans would report, each pair once. The tuples stay in the
     subwindows, so that every step may be done there instead.
     """
+
+    @property
+    def is_sole(self) -> bool:
+        """Whether every batch probes here, as long as this device does not fail."""
 
     def takes(self, tuples: int, batch: Batch, reached: Callable[[], int], on_cpu: Callable[[int], float]) -> bool:
         """Whether a batch had better probe here. `tuples` are stored; `reached` says how many pairs of a probing and a
@@ -29,8 +36,8 @@ class Device(Protocol):
     def is_ready(self) -> bool:
         """Whether it can be used now. If it could be later on, this begins to prepare it."""
 
-    def probe(self, subwindows: Sequence[Subwindow], batch: Batch, sink: PairSink) -> Iterator[int]:
-        """Find the stored tuples that match; gives the number of comparisons since the last time."""
+    def begin(self, subwindows: Sequence[Subwindow], batch: Batch) -> Found:
+        """Begin to find the stored tuples that match."""
 
     def clear(self) -> None:
         """The window lets all tuples go."""

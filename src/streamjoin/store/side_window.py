@@ -80,7 +80,16 @@ class SideWindow:
         """Probing tuples since the last look at whether a review is due."""
         self._few: FewSearched | FewHashed | None = None
         """How few tuples meet this window while nothing has been indexed or dropped since."""
-        self._chain = Chain(self._open, self._scanned)
+        self._chain = Chain(self._open, self._scanned, self.is_on_device)
+
+    @property
+    def is_on_device(self) -> bool:
+        """Whether all batches probe on a device."""
+        return self._device is not None and self._device.is_sole
+
+    def parts(self, batch: Batch) -> list[Batch]:
+        """A batch cut into pieces that probe together."""
+        return batch.parts_of(DEVICE_PART) if self.is_on_device else batch.parts()
 
     def share_among(self, workers: int) -> None:
         """So many threads may share the insertion of a batch."""
@@ -269,7 +278,7 @@ class SideWindow:
 
     def computing_ahead(self, probing: Probing, workers: int) -> Walk:
         """Compute in stages what all shares of a batch will need."""
-        for subwindow in self._chain.subwindows:
+        for subwindow in self._chain.subwindows if not self.is_on_device else ():
             yield from subwindow.computing_ahead(probing, workers)
 
     def jobs(
@@ -333,6 +342,13 @@ class SideWindow:
             return chain.from_iterable(subwindow.probe(own, sink) for subwindow in subwindows)
         return self._counted(self._search(subwindows, probing, own, sink, part, parts), probing)
 
+    def begun(self, probing: Probing, sink: PairSink) -> Iterator[int] | None:
+        """The same as `probe`, but the device has begun with it already; None: no device takes the batch."""
+        if self._device is None or not self.device_takes(probing):
+            return None
+        found = self._device.begin(self._scans, probing.batch)
+        return self._counted(chain(found(sink), self._search(self._others, probing, probing, sink, 0, 1)), probing)
+
     def _counted(self, found: Iterator[int], probing: Probing) -> Iterator[int]:
         """The same, while comparisons are counted for the review. Threads may lose a count."""
         if self._is_open and self._chooser.searches:
@@ -372,14 +388,17 @@ class SideWindow:
     def _scans(self) -> list[ScanIndex]:
         return [subwindow for subwindow in self._chain.subwindows if isinstance(subwindow, ScanIndex)]
 
+    @property
+    def _others(self) -> list[Index]:
+        return [subwindow for subwindow in self._chain.subwindows if not isinstance(subwindow, ScanIndex)]
+
     def _with_device(
         self, device: Device, probing: Probing, own: Probing, sink: PairSink, part: int, parts: int
     ) -> Iterator[int]:  # fmt: skip
         """The device scans all that is scanned, for the first share and part. The others have the rest in common."""
         if part == 0 and probing.is_first:
-            yield from device.probe(self._scans, probing.batch, sink)
-        others = [subwindow for subwindow in self._chain.subwindows if not isinstance(subwindow, ScanIndex)]
-        yield from self._search(others, probing, own, sink, part, parts)
+            yield from device.begin(self._scans, probing.batch)(sink)
+        yield from self._search(self._others, probing, own, sink, part, parts)
 
     def _search(
         self, subwindows: Sequence[Index], probing: Probing, own: Probing, sink: PairSink, part: int, parts: int

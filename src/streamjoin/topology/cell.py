@@ -56,5 +56,5 @@ class CellJoin(SharedWindows):
 
     def _scan(self, side: Side, batch: Batch, workers: int) -> Iterator[Pairs]:
         """Compare the whole batch with every part of the window, all parts at once."""
-        for piece in batch.parts():
+        for piece in self._windows[other(side)].parts(batch):
             yield from self._found([(side, Probing(piece))], PARTS * workers, workers, by_stored=True)

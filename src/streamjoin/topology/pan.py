@@ -95,7 +95,11 @@ class PanJoin(SharedWindows):
             self._windows[side].share_among(-(-workers // len(batches)))
             self._windows[other(side)].expect(batches[side])
         self._commands["probe"] += len(batches)
-        probings = [(side, Probing(piece)) for side, batch in batches.items() for piece in batch.parts()]
+        probings = [
+            (side, Probing(piece))
+            for side, batch in batches.items()
+            for piece in self._windows[other(side)].parts(batch)
+        ]
         # What is computed for the probing is out of date if new tuples change the key space, but that is rare.
         walks = [self._windows[side].taking_in(batch, floors.get(side)) for side, batch in stored.items()]
         together([*walks, *self._ahead(probings, workers), *(chore() for chore in chores)], self._crew.run)
@@ -111,8 +115,7 @@ class PanJoin(SharedWindows):
         for side in batches:
             self._windows[side].index_early()
         self._commands["probe"] += len(batches)
-        for side, batch in batches.items():
-            yield from self.probe(side, batch)
+        yield from self._probe_all(batches)
 
     def _ahead(self, probings: list[tuple[Side, Probing]], workers: int) -> list[Walk]:
         share = -(-workers // len(probings))

@@ -41,11 +41,17 @@ class Search:
         the board."""
         jobs: list[Job] = []
         tasks: list[_Task] = []
+        begun: list[_Task] = []
+        """What devices do meanwhile."""
         for question in questions:
             window, probing = question.window, question.probing
-            if by_tasks or window.device_takes(probing):
-                sink = self.sink(question.left_probes)
+            sink = self.sink(question.left_probes)
+            if by_tasks:
                 tasks.append(_Task(question, window.probe(probing, sink), sink, self._crew))
+                continue
+            on_device = window.begun(probing, sink)
+            if on_device is not None:
+                begun.append(_Task(question, on_device, sink, self._crew))
                 continue
             found, alone, groups = window.jobs(probing, question.parts, question.left_probes, by_stored)
             jobs += found
@@ -59,11 +65,14 @@ class Search:
             for _ in self._crew.rounds(jobs, self._slots.words, workers):
                 yield from self._slots.take()
             _share_out(self._slots.compared(), questions)
+        for task in begun:
+            while not task.done:
+                yield task.run()
+                task.count()
         while tasks:
             pairs = self._crew.run([task.run for task in tasks])
             for task in tasks:
-                task.question.compared += task.compared
-                task.compared = 0
+                task.count()
             yield from pairs
             tasks = [task for task in tasks if not task.done]
 
@@ -92,6 +101,11 @@ class _Task:
         self.question, self._steps, self._sink, self._crew = question, steps, sink, crew
         self.compared = 0
         self.done = False
+
+    def count(self) -> None:
+        """Its question has the comparisons so far."""
+        self.question.compared += self.compared
+        self.compared = 0
 
     def run(self) -> Pairs:
         """Go on until all pairs are found, or as many as the sink keeps at once."""

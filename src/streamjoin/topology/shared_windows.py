@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ..compile.background import is_rehearsing
 from ..side import SIDES, Side, other
-from ..store import Batch, Probing, SideWindow, few_scan
+from ..store import Batch, PairSink, Probing, SideWindow, few_scan
 from ..store.batch import lasting
 from ..store.few import Few
 from ..tasks import do_all, together
@@ -70,12 +70,33 @@ class SharedWindows:
         window = self._windows[other(side)]
         window.prepare()
         for part in window.shares(batch, workers=1):
-            sink = self._search.sink(left_probes=side == "left")
-            for compared in window.probe(part, sink):
-                self.comparisons += compared
-                if sink.is_full:
-                    yield sink.take()
-            yield sink.take()
+            sink = self._sink(side)
+            yield from self._taken_from(sink, window.probe(part, sink))
+
+    def _probe_all(self, batches: Mapping[Side, Batch]) -> Iterator[Pairs]:
+        """The same for several batches. Devices begin with all of them before any of them is waited for."""
+        begun = {side: self._begun(side, batch) for side, batch in batches.items()}
+        for side, batch in batches.items():
+            for sink, found in begun[side]:
+                yield from self._taken_from(sink, found)
+            if not begun[side]:
+                yield from self.probe(side, batch)
+
+    def _begun(self, side: Side, batch: Batch) -> list[tuple[PairSink, Iterator[int]]]:
+        """What finds the pairs of a batch on a device, where all of them are found there."""
+        window, begun = self._windows[other(side)], []
+        for part in window.parts(batch) if window.is_on_device and len(batch) else ():
+            probing, sink = Probing(part), self._sink(side)
+            found = window.begun(probing, sink) or window.probe(probing, sink)
+            begun.append((sink, found))
+        return begun
+
+    def _taken_from(self, sink: PairSink, found: Iterator[int]) -> Iterator[Pairs]:
+        for compared in found:
+            self.comparisons += compared
+            if sink.is_full:
+                yield sink.take()
+        yield sink.take()
 
     def visit(self, side: Side, batch: Batch) -> Iterator[Pairs]:
         """Find the pairs of tuples that are not taken in."""
@@ -96,6 +117,9 @@ class SharedWindows:
             self._count(questions)
             yield pairs
         self._count(questions)
+
+    def _sink(self, probing: Side) -> PairSink:
+        return self._search.sink(left_probes=probing == "left")
 
     def _count(self, questions: list[Question]) -> None:
         for question in questions:

@@ -30,8 +30,7 @@ class ThreeStep(SharedWindows):
             yield from small
             return
         self._take_in(batches, chores, floors)
-        for side, batch in batches.items():
-            yield from self.probe(side, batch)
+        yield from self._probe_all(batches)
 
     def workers(self, floors: Floors = NO_FLOORS) -> list[dict[str, Any]]:
         return [{"worker": 0, **self._shared_figures(floors)}]
