@@ -27,15 +27,15 @@ NULL = np.uint64(0x6A09E667F3BCC909)
 """The word of a missing value."""
 
 
-def identities(spec: JoinSpec, side: Side, table: pa.Table, coordinate: Integers) -> tuple[Words, Words]:
-    """Both words of each row's identity."""
+def identities(spec: JoinSpec, side: Side, table: pa.Table, coordinate: Integers) -> Integers:
+    """The identities of a table's rows: their first words, and their second ones."""
     words = [coordinate, *(_word(contiguous(table.column(name))) for name in spec.read[side])]
-    return hash_keys(words), hash_keys(words[::-1])
+    return np.stack([hash_keys(words), hash_keys(words[::-1])]).view(np.int64)
 
 
-def owners(first: Words, workers: int) -> Integers:
-    """The place of each row's worker among all workers, from the first words of the rows' identities."""
-    return ((first >> np.uint64(32)) % np.uint64(workers)).astype(np.int64)
+def places_of(identity: Integers, workers: int) -> Integers:
+    """For each row the place of one of so many workers, which its identity chooses."""
+    return ((identity[0].view(np.uint64) >> np.uint64(32)) % np.uint64(workers)).astype(np.int64)
 
 
 def _word(column: pa.Array) -> Words:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from ..arrays import Integers
 from ..side import Side
 from ..store.hashing import hash_keys
-from .identity import identities, owners
+from .identity import identities, places_of
 from .messages import ARROW_MESSAGE, EVERY_WORKER, POSITION, to_view
 from .process import spare_collector
 from .range_keys import RangeKeys
@@ -73,8 +73,8 @@ class Pack:
         worker = (hash_keys(keys) >> np.uint64(32)) % np.uint64(len(spec.workers))
         if slots.live is not None:
             idle = np.flatnonzero(~slots.live)
-            first, _ = identities(spec, side, table.take(pa.array(idle)), times[idle])
-            worker[idle] = owners(first, len(spec.workers))
+            identity = identities(spec, side, table.take(pa.array(idle)), times[idle])
+            worker[idle] = places_of(identity, len(spec.workers))
         order = np.argsort(worker, kind="stable")
         cuts = np.searchsorted(worker[order], np.arange(1, len(spec.workers), dtype=np.uint64))
         return np.split(order, cuts)

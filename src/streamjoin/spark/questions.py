@@ -11,17 +11,17 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Integers, Words
+from ..arrays import Integers
 from ..side import Side
-from .identity import identities, owners
+from .identity import identities, places_of
 from .outputs import Output
 from .spec import JoinSpec
 
 ASKED: dict[Side, str] = {"left": "asked left", "right": "asked right"}
 TOLD: dict[Side, str] = {"left": "told left", "right": "told right"}
 """Kinds of output: rows that somebody asks about, with their identities; identities of rows that have met a partner."""
-FIRST, SECOND = "__streamjoin_first", "__streamjoin_second"
-"""The columns of both words of an identity."""
+WORDS = "__streamjoin_first", "__streamjoin_second"
+"""The columns of an identity."""
 
 
 class Questions:
@@ -33,18 +33,23 @@ class Questions:
 
     def ask(self, side: Side, table: pa.Table, coordinate: Integers) -> None:
         """About rows that have met no partner here; with their coordinates."""
-        words = identities(self._spec, side, table, coordinate)
-        for name, word in zip((FIRST, SECOND), words, strict=True):
-            table = table.append_column(name, pa.array(word.view(np.int64)))
-        self._send(ASKED[side], table)
+        identity = identities(self._spec, side, table, coordinate)
+        for name, words in zip(WORDS, identity, strict=True):
+            table = table.append_column(name, pa.array(words))
+        self._send(ASKED[side], table, identity)
 
-    def tell(self, side: Side, first: Words, second: Words) -> None:
-        """The identities of rows that have met a partner here, and have their home elsewhere."""
-        self._send(TOLD[side], pa.table({FIRST: first.view(np.int64), SECOND: second.view(np.int64)}))
+    def tell(self, side: Side, identity: Integers) -> None:
+        """Of rows that have met a partner here, and have their home elsewhere."""
+        self._send(TOLD[side], pa.table(dict(zip(WORDS, identity, strict=True))), identity)
 
-    def _send(self, kind: str, table: pa.Table) -> None:
+    def _send(self, kind: str, table: pa.Table, identity: Integers) -> None:
         workers = self._spec.workers
-        owner = owners(table.column(FIRST).to_numpy().view(np.uint64), len(workers))
-        for place in np.unique(owner):
-            rows = np.flatnonzero(owner == place)
+        places = places_of(identity, len(workers))
+        for place in np.unique(places):
+            rows = np.flatnonzero(places == place)
             self.outputs.append(Output(workers[place], kind, table.take(pa.array(rows))))
+
+
+def words_of(table: pa.Table) -> Integers:
+    """The identities in an output."""
+    return np.stack([table.column(name).to_numpy() for name in WORDS])

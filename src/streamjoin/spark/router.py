@@ -21,8 +21,7 @@ from ..flow.progress import Progress
 from ..side import SIDES, Side
 from ..store.rap_table import adjusted_splitters, sampled_splitters
 from . import pickled_state
-from .identity import identities
-from .identity import owners as owners_by_hash
+from .identity import identities, places_of
 from .keyed_state import KeyedState
 from .messages import POSITION, ROLE, ChunkMessage, RowRole, from_bytes, to_view
 from .range_keys import RangeKeys, owners
@@ -144,7 +143,7 @@ class Router:
                 mask &= slots.live
         nowhere = np.flatnonzero(~np.logical_or.reduce(stored))
         times = spec.times(side, table)[nowhere]
-        chosen = owners_by_hash(identities(spec, side, table.take(pa.array(nowhere)), times)[0], len(stored))
+        chosen = places_of(identities(spec, side, table.take(pa.array(nowhere)), times), len(stored))
         for worker, mask in enumerate(stored):  # rows that match nothing: any worker will do, their values choose it
             mask[nowhere[chosen == worker]] = True
             sent[worker] |= mask

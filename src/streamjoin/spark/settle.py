@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Array, Mask
+from ..arrays import Integers, Mask
 from ..side import SIDES
 from .messages import from_bytes, to_view
 from .outputs import ARROW_OUTPUT, RESULT, blobs
 from .process import spare_collector
-from .questions import ASKED, FIRST, SECOND, TOLD
+from .questions import ASKED, TOLD, words_of
 from .spec import JoinSpec
 
 
@@ -43,10 +43,10 @@ class Settle:
         spec = self._spec
         semi = spec.options.how == "semi"
         for side in SIDES:
-            told = [_words(table) for table in waiting[TOLD[side]]]
+            told = [words_of(table) for table in waiting[TOLD[side]]]
             met = np.concatenate([np.empty((2, 0), np.int64), *told], axis=1)
             for table in waiting[ASKED[side]]:
-                has_met = _among(_words(table), met)
+                has_met = _among(words_of(table), met)
                 rows = np.flatnonzero(has_met if semi else ~has_met)
                 yield spec.alone(side, table.select(spec.schemas[side].names).take(pa.array(rows)))
 
@@ -58,11 +58,7 @@ class Settle:
         return pa.RecordBatch.from_arrays(arrays, schema=ARROW_OUTPUT)
 
 
-def _words(table: pa.Table) -> Array:
-    return np.stack([table.column(name).to_numpy() for name in (FIRST, SECOND)])
-
-
-def _among(words: Array, known: Array) -> Mask:
+def _among(words: Integers, known: Integers) -> Mask:
     """Which identities are among the known ones."""
     both = np.concatenate([known, words], axis=1)
     is_new = np.arange(both.shape[1]) >= known.shape[1]

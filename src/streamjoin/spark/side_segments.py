@@ -40,7 +40,7 @@ class _Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
+class ClosingRows:
     """Stored rows whose windows close: their columns, their coordinates, for which of them this worker is the home, and
     which have met a partner here."""
 
@@ -213,7 +213,7 @@ class SideSegments:
                 away[held.places] = False
         return away
 
-    def closing(self, floor: int) -> Iterator[Closing]:
+    def closing(self, floor: int) -> Iterator[ClosingRows]:
         """The stored rows below the floor whose windows were open before: those of this micro-batch, and older ones
         from the floor before on."""
         for held in self._segments:
@@ -225,7 +225,7 @@ class SideSegments:
             if begin < end:
                 some = slice(begin, end)
                 home = np.ones(end - begin, np.bool_) if segment.home is None else segment.home[some]
-                yield Closing(
+                yield ClosingRows(
                     segment.table.slice(begin, end - begin), segment.coordinate[some], home, held.met[some]
                 )  # fmt: skip
 

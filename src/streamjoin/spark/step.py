@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import INT64_MAX, Integers, Mask, Rows, Words
+from ..arrays import INT64_MAX, Integers, Rows
 from ..arrow.times import Times
 from ..flow.front import AsFound
 from ..flow.order import MergedOrder
@@ -24,9 +24,9 @@ from ..predicate.slots import SlotValues
 from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, Probing
 from .arrivals import Arrivals, arrivals
-from .identity import identities, owners
+from .closing import Closing
+from .identity import identities, places_of
 from .keyed_state import KeyedState
-from .marks import Marks
 from .messages import ChunkMessage, RowRole, from_bytes, to_bytes
 from .questions import Questions
 from .range_keys import RangeKeys, own_points
@@ -50,7 +50,7 @@ class Step:
         self._sides: dict[Side, SideSegments] = {}
         self._decide = Recheck(spec.lowered, lambda side, rows, names: self._sides[side].take(rows, names))
         self._decide.long_text = kept.long_text
-        self._identities: dict[Side, tuple[Words, Words]] = {}
+        self._identities: dict[Side, Integers] = {}
         self._probing: dict[Side, Batch] = {}
         """The rows of this micro-batch that take part and can match something."""
         self._storing: dict[Side, Batch] = {}
@@ -187,7 +187,7 @@ class Step:
         if found.role is not None:
             batch = batch.take(np.flatnonzero(found.role[places] != RowRole.PROBING))
         elif spec.routing == "broadcast" and len(spec.workers) > 1:
-            owner = owners(self._identity(side)[0], len(spec.workers))
+            owner = places_of(self._identity(side), len(spec.workers))
             batch = batch.take(np.flatnonzero(owner[places] == self._number))
         if spec.reports_alone(side) and not spec.options.needs_order:
             return self._without_ties(side, batch)
@@ -201,7 +201,7 @@ class Step:
         first = self._identity(side)[0][batch.row - ARRIVED]
         return batch.take(np.lexsort((first, batch.coordinate)))
 
-    def _identity(self, side: Side) -> tuple[Words, Words]:
+    def _identity(self, side: Side) -> Integers:
         """The identities of the rows that have arrived, from their times and values."""
         if side not in self._identities:
             found = self.found[side]
@@ -277,41 +277,12 @@ class Step:
 
     def _let_go(self, side: Side, floor: int | None) -> Iterator[pa.Table]:
         """No future tuple meets one of this side below the floor. Report those of them that are reported alone."""
-        if self._spec.reports_alone(side):
-            yield from self._close(side, INT64_MAX if self._spec.bounded else floor)
-        self._sides[side].expire(floor)
-
-    def _close(self, side: Side, floor: int | None) -> Iterator[pa.Table]:
         spec, stored, kept = self._spec, self._sides[side], self._kept.held[side]
-        floor = kept.floor if floor is None else max(floor, kept.floor)
-        self._tell_of_others(side, stored.unite(), floor)
-        is_semi = spec.options.how == "semi"
-        for closing in stored.closing(floor):
-            met, unmet = closing.home & closing.met, closing.home & ~closing.met
-            if is_semi or not spec.settles:
-                alone = closing.table.filter(pa.array(met if is_semi else unmet))
-                self.unmatched += 0 if is_semi else alone.num_rows
-                yield spec.alone(side, alone)
-            if spec.settles:
-                self.questions.ask(side, closing.table.filter(pa.array(unmet)), closing.coordinate[unmet])
-                copies = closing.met & ~closing.home
-                words = identities(spec, side, closing.table.filter(pa.array(copies)), closing.coordinate[copies])
-                self.questions.tell(side, *words)
-        kept.floor = floor
-
-    def _tell_of_others(self, side: Side, away: Mask, floor: int) -> None:
-        """Tell of closing rows that have met a partner here and are stored elsewhere. Keep marks of open ones; `away`
-        are those of this micro-batch."""
-        if not self._spec.settles:
-            return
-        kept, batch = self._kept.held[side], self._probing[side]
-        marks = Marks(side, self._state, kept)
-        self.questions.tell(side, *marks.close(kept.floor, floor)[1:].view(np.uint64))
-        batch = batch.take(np.flatnonzero(away[batch.row - ARRIVED]))
-        words = identities(self._spec, side, self._sides[side].take_arrived(batch.row), batch.coordinate)
-        is_open = batch.coordinate >= floor
-        self.questions.tell(side, *(word[~is_open] for word in words))
-        marks.add(np.stack([batch.coordinate, *(word.view(np.int64) for word in words)])[:, is_open])
+        if spec.reports_alone(side):
+            closing = Closing(spec, side, self._state, kept, self.questions)
+            yield from closing.close(stored, self._probing[side], INT64_MAX if spec.bounded else floor)
+            self.unmatched += closing.unmatched
+        stored.expire(floor)
 
 
 def _waiting(side: Side) -> str:
