@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import streamjoin as sj
 from streamjoin.engine.options import How
 from streamjoin.side import SIDES
+from streamjoin.spark.identity import identities, places_of
 from streamjoin.spark.segments import Cache
 from streamjoin.testing import assert_same_rows
 
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("few_kernels", "small_segments")
 HOWS = [how for how in get_args(How) if how != "inner"]
 FAR = 10**6
 SHORT = [(sj.TimeWindow(4), sj.TimeWindow(4)), (sj.TimeWindow(1), sj.TimeWindow(9))]
-CASES = {"l.v BETWEEN r.v - 30 AND r.v + 30": ("broadcast", "range"), **PREDICATES}
+CASES = {"l.v BETWEEN r.v - 30 AND r.v + 30": ("broadcast", "broadcast", *["range"] * 4), **PREDICATES}
 """Predicates and the routings that they allow. A row of the first one lies in several ranges, and has few partners."""
 
 
@@ -53,22 +54,24 @@ def far_rows(schema: pa.Schema, first: int, count: int) -> pa.Table:
     return pa.table([times, *(pa.nulls(count, field.type) for field in list(schema)[1:])], schema=schema)
 
 
-@pytest.mark.parametrize("how", HOWS)
-def test_like_the_embedded_join(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("routing", ["broadcast", "hash", "range"])
+def test_like_the_embedded_join(routing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamjoin.spark.marks.LARGEST", 16)
+    monkeypatch.setattr("streamjoin.spark.side_segments.PER_WINDOW", 1)
+    monkeypatch.setattr("streamjoin.spark.side_segments.GROWTH", 9)
 
-    @settings(max_examples=1_000 if LONG else 16)
+    @settings(max_examples=2_000 if LONG else 14)
     @given(st.integers(0, 2**32 - 1))
     def one(seed: int) -> None:
         rng = random.Random(seed)
-        routing, window = rng.choice(["broadcast", "hash", "range"]), rng.choice([*SHORT, *WINDOWS])
-        on = rng.choice([on for on, routings in CASES.items() if routing in routings])
+        how, window = rng.choice(HOWS), rng.choice([*SHORT, *SHORT, *WINDOWS])
+        on = rng.choice([on for on, routings in CASES.items() for each in routings if routing == each])
         timed = all(isinstance(one, sj.TimeWindow) for one in window)
         disorder, lateness = rng.choice([0, 5, 40]), rng.choice([0, 2, 10, 44])
         tables = streams(rng, 80, disorder, ties=timed)
         schema = tables[0].schema
         arguments: dict[str, Any] = dict(on=on, window=window, time="ts", lateness=lateness, how=how, late="keep")
-        workers = rng.choice([1, 2, 5])
+        workers = rng.choice([1, 2, 5, 5])
         run = Simulated(
             make_spec(schema, schema, workers=workers, routing=routing, cache=str(tmp_path), **arguments),
             (lambda messages: shuffle_rows(rng, messages)) if timed else rng.shuffle,
@@ -127,3 +130,54 @@ def test_tables_end(how: str, tmp_path: Path) -> None:
             want = sj.join(*tables, **arguments)
             assert_same_rows(found, want, context=arguments)
             assert sum(figures["out"] for figures in run.figures) == want.num_rows
+
+
+def test_state_is_released(tmp_path: Path) -> None:
+    """Many small batches: bits and marks go with the windows, and blobs of marks stay few."""
+    rng = random.Random(0)
+    tables = [stream(rng, 2000, 0) for _ in range(2)]
+    schema = tables[0].schema
+    arguments: dict[str, Any] = dict(on="l.v BETWEEN r.v - 9 AND r.v + 9", window=sj.TimeWindow(100), time="ts")
+    run = Simulated(make_spec(schema, schema, workers=2, how="full", cache=str(tmp_path), **arguments))
+    names, sizes, out = [], [], 0
+    for start in range(0, 2000, 20):
+        out += run.step(*([table.slice(start, 20)] for table in tables)).num_rows
+        names.append(sum(len(state) for state in run.states))
+        sizes.append(sum(len(body) for state in run.states for body in state.values()))
+    assert max(names[50:]) <= max(names[15:50])
+    assert max(sizes[50:]) <= 1.2 * max(sizes[15:50])
+    assert any(name.startswith("met-") for state in run.states for name in state)
+    want = sj.join(*tables, how="full", **arguments)
+    assert want.num_rows - 200 < out < want.num_rows
+    run.step([far_rows(schema, FAR, 1)], [far_rows(schema, FAR, 1)])
+    assert not any(name.startswith("met-") for state in run.states for name in state)
+
+
+def test_identities_follow_from_values_alone() -> None:
+    """Not from the rows around, or from columns that the predicate does not read; different rows differ."""
+    columns = {
+        "ts": [1, 1, 2, 1, 1],
+        "flag": [True, None, True, False, True],
+        "day": [None, 1, 1, 1, 1],
+        "cents": [5, 5, 5, None, 5],
+        "text": ["a text of many bytes", "", None, "a", "b"],
+        "x": [0.5, None, 0.5, 1.0, 2.0],
+        "other": range(5),
+    }
+    types = {"ts": pa.int64(), "flag": pa.bool_(), "day": pa.date32(), "cents": pa.decimal128(38, 2), "x": pa.float32()}
+    table = pa.table({name: pa.array(values, types.get(name)) for name, values in columns.items()})
+    on = " AND ".join(f"l.{name} = r.{name}" for name in ("flag", "day", "cents", "text", "x"))
+    spec = make_spec(table.schema, table.schema, on=on, window=1, time="ts")
+
+    def found(rows: pa.Table) -> list[tuple[int, int]]:
+        words = identities(spec, "left", rows, spec.times("left", rows))
+        assert set(places_of(words, 3)) <= {0, 1, 2}
+        return list(zip(*words.tolist(), strict=True))
+
+    first = found(table)
+    assert len(set(first)) == 5
+    more = pa.concat_tables([table.slice(3), table]).combine_chunks()
+    more = more.set_column(6, "other", pa.array(range(10, 17)))
+    assert found(more) == first[3:] + first
+    assert found(table.slice(2, 2)) == first[2:4]
+    assert found(table.slice(0, 1)) == first[:1], "a NULL, and no other value in its column"
