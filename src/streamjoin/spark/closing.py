@@ -31,25 +31,28 @@ class Closing:
         self.unmatched = 0
 
     def close(self, stored: SideSegments, probed: Batch, floor: int | None) -> Iterator[pa.Table]:
-        """Report rows below the floor, and ask or tell about those that this worker cannot settle alone. `probed` are
-        the rows that have probed in this micro-batch. Without a floor, nothing more can be said than before."""
+        """Report rows below the floor that have no partner, and ask or tell about those that this worker cannot settle
+        alone; of a semi join, report rows that have got a partner. `probed` are the rows that have probed in this
+        micro-batch. Without a floor, no window closes."""
         spec, side, kept = self._spec, self._side, self._kept
         floor = kept.floor if floor is None else max(floor, kept.floor)
         away = stored.unite()
         if spec.settles:
             self._tell_of_others(stored, probed.take(np.flatnonzero(away[probed.row - ARRIVED])), floor)
-        is_semi = spec.options.how == "semi"
+        if spec.options.how == "semi":
+            for table in stored.newly_met():
+                yield spec.alone(side, table)
         for rows in stored.closing(floor):
-            met, unmet = rows.home & rows.met, rows.home & ~rows.met
-            if is_semi or not spec.settles:
-                alone = rows.table.filter(pa.array(met if is_semi else unmet))
-                self.unmatched += 0 if is_semi else alone.num_rows
-                yield spec.alone(side, alone)
+            unmet = rows.home & ~rows.met
+            table, coordinate = rows.table.filter(pa.array(unmet)), rows.coordinate[unmet]
             if spec.settles:
-                self._questions.ask(side, rows.table.filter(pa.array(unmet)), rows.coordinate[unmet])
+                self._questions.ask(side, table, coordinate)
                 elsewhere = rows.met & ~rows.home
                 table = rows.table.filter(pa.array(elsewhere))
                 self._questions.tell(side, identities(spec, side, table, rows.coordinate[elsewhere]))
+            elif spec.options.how != "semi":
+                self.unmatched += table.num_rows
+                yield spec.alone(side, table)
         kept.floor = floor
 
     def _tell_of_others(self, stored: SideSegments, away: Batch, floor: int) -> None:

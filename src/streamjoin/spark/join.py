@@ -53,9 +53,9 @@ def stream_join(
 ) -> Any:
     """Join two DataFrames, both streaming or both not, within windows.
 
-    The meaning is that of `streamjoin.join`, on the same rows. Rows without a partner, and all rows of a semi join,
-    come when their windows have closed. Write the result in append mode. The query's progress has figures under
-    `observedMetrics[name]`. With `late="keep"` the result has another column, `late`: NULL for results, "left" or
+    The meaning is that of `streamjoin.join`, on the same rows. A row without a partner comes when its window has
+    closed, a row of a semi join then at the latest. Write the result in append mode. The query's progress has figures
+    under `observedMetrics[name]`. With `late="keep"` the result has another column, `late`: NULL for results, "left" or
     "right" for a late row, which has values only in the columns of its own side.
 
     `partitions` is the number of workers that share the windows. It is at most `spark.sql.shuffle.partitions`, which

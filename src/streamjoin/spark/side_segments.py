@@ -30,13 +30,15 @@ SMALL rows, or a PER_WINDOW-th of the window if that is more."""
 class _Held:
     """A segment, its entry in the state, and which of its rows have met a partner on this worker.
 
-    `places` are those of its rows among the rows of this micro-batch, if they came with it.
+    `places` are those of its rows among the rows of this micro-batch, if they came with it. Otherwise `met_before` says
+    which rows had met a partner before.
     """
 
     entry: SegmentEntry
     segment: Segment
     met: Mask
     places: Rows | None = None
+    met_before: Mask | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,8 @@ class SideSegments:
         self._segments: list[_Held] = []
         met = _bits(kept.met, kept.rows if self._reports else 0)
         for entry in kept.segments:
-            self._segments.append(_Held(entry, cache.get(entry.file, self._rebuilding(entry)), met[: entry.rows]))
+            segment, own = cache.get(entry.file, self._rebuilding(entry)), met[: entry.rows]
+            self._segments.append(_Held(entry, segment, own, met_before=own.copy()))
             met = met[entry.rows :]
         self.windows: dict[int, SideWindow] = {}
         for number in sorted({generation, *(entry.generation for entry in kept.segments)}):
@@ -212,6 +215,15 @@ class SideSegments:
                 held.met |= self.met_arrived[held.places]
                 away[held.places] = False
         return away
+
+    def newly_met(self) -> Iterator[pa.Table]:
+        """The rows that this worker answers for and that have met their first partner here in this micro-batch."""
+        for held in self._segments:
+            newly = held.met if held.met_before is None else held.met & ~held.met_before
+            if held.segment.home is not None:
+                newly = newly & held.segment.home
+            if newly.any():
+                yield held.segment.table.filter(pa.array(newly))
 
     def closing(self, floor: int) -> Iterator[ClosingRows]:
         """The stored rows below the floor whose windows were open before: those of this micro-batch, and older ones
