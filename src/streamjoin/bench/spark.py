@@ -32,8 +32,9 @@ from ..engine.replay import join
 from ..reporting.files import write_json
 from ..spark.join import pipeline
 from ..spark.messages import ChunkMessage, from_bytes, to_view
+from ..spark.outputs import COUNTS, FIGURES, RESULT
 from ..spark.plan_join import plan_join
-from ..spark.processor import COUNTS, FIGURES, RESULT, JoinProcessor
+from ..spark.processor import JoinProcessor
 from ..spark.session import session
 from ..spark.spec import JoinSpec
 

@@ -11,14 +11,16 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StringType, StructField, StructType
 
-from ..engine.options import IndexName, Late
+from ..engine.options import How, IndexName, Late
 from ..engine.window_join import LatenessArgument, WindowArgument
 from ..errors import ArgumentError
 from ..predicate import Predicate
 from .messages import MESSAGE
+from .outputs import COUNTS, FIGURES, OUTPUT
 from .pack import Pack
 from .plan_join import plan_join
-from .processor import COUNTS, OUTPUT, JoinProcessor, RouteProcessor
+from .processor import JoinProcessor, RouteProcessor
+from .settle import Settle
 from .spec import JoinSpec, Routing
 from .unpack import LATE, Unpack
 
@@ -41,7 +43,7 @@ def stream_join(
     lateness: LatenessArgument = 0,
     partitions: int | None = None,
     routing: Routing = "auto",
-    how: str = "inner",
+    how: How = "inner",
     index: IndexName = "auto",
     aliases: Sequence[str] | None = None,
     late: Late = "drop",
@@ -51,9 +53,10 @@ def stream_join(
 ) -> Any:
     """Join two DataFrames, both streaming or both not, within windows.
 
-    The meaning is that of `streamjoin.join`, on the same rows. Write the result in append mode. The query's progress
-    has figures under `observedMetrics[name]`. With `late="keep"` the result has another column, `late`: NULL for
-    results, "left" or "right" for a late row, which has values only in the columns of its own side.
+    The meaning is that of `streamjoin.join`, on the same rows. Rows without a partner, and all rows of a semi join,
+    come when their windows have closed. Write the result in append mode. The query's progress has figures under
+    `observedMetrics[name]`. With `late="keep"` the result has another column, `late`: NULL for results, "left" or
+    "right" for a late row, which has values only in the columns of its own side.
 
     `partitions` is the number of workers that share the windows. It is at most `spark.sql.shuffle.partitions`, which
     is also the default, up to 32. Executors keep files in `cache_dir`, so that restarted Python processes need not
@@ -88,12 +91,14 @@ def pipeline(
     found = packed.groupBy("worker").transformWithState(processor(spec), OUTPUT, "Append", "None")
     totals = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in COUNTS]
     per_worker = F.struct("worker", "left_window", "right_window", "out", "seconds")
+    if spec.settles:
+        found = found.repartition("worker").mapInArrow(_function(Settle(spec)), OUTPUT)
     watched = found.observe(
         name,
         *totals,
         F.max("seconds").alias("slowest_s"),
         F.avg("seconds").alias("mean_s"),
-        F.collect_list(F.when(F.col("kind") == "figures", per_worker)).alias("workers"),
+        F.collect_list(F.when(F.col("kind") == FIGURES, per_worker)).alias("workers"),
     )
     return watched.mapInArrow(_function(Unpack(spec)), _result_type(spec, left, right))
 
@@ -114,6 +119,7 @@ def _function(step: Callable[..., Iterator[pa.RecordBatch]]) -> Callable[..., It
 
 
 def _result_type(spec: JoinSpec, left: Any, right: Any) -> StructType:
-    types = [field.dataType for frame in (left, right) for field in frame.schema]
+    frames = (left, right) if spec.gives_pairs else (left,)
+    types = [field.dataType for frame in frames for field in frame.schema]
     fields = [StructField(name, type_) for name, type_ in zip(spec.result.names, types, strict=True)]
     return StructType([*fields, StructField(LATE, StringType())] if spec.keeps_late else fields)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from ..arrays import Integers
 from ..side import Side
 from ..store.hashing import hash_keys
+from .identity import identities, places_of
 from .messages import ARROW_MESSAGE, EVERY_WORKER, POSITION, to_view
 from .process import spare_collector
 from .range_keys import RangeKeys
@@ -49,7 +50,7 @@ class Pack:
             for worker in spec.workers:
                 yield _message(worker, *head, all_times, to_view(table) if worker == router else None, sample)
             return
-        for worker, rows in zip(spec.workers, self._shares(table), strict=True):
+        for worker, rows in zip(spec.workers, self._shares(table, times), strict=True):
             yield _message(worker, *head, all_times, self._body(table, rows))
 
     def _body(self, table: pa.Table, rows: Integers) -> memoryview | None:
@@ -60,11 +61,11 @@ class Pack:
             part = part.append_column(POSITION, pa.array(rows.astype(np.int32)))
         return to_view(part)
 
-    def _shares(self, table: pa.Table) -> list[Integers]:
+    def _shares(self, table: pa.Table, times: Integers) -> list[Integers]:
         """Which rows go to which worker: rows with equal keys go to the same one.
 
-        Some rows can match nothing, because a key is NULL or for another reason that this stream alone decides. They
-        are only counted: the workers take turns.
+        Some rows can match nothing, because a key is NULL or for another reason that this stream alone decides. Any
+        worker will do, but their values choose it.
         """
         spec, side = self._spec, self._side
         slots = spec.slots(side, table)
@@ -72,7 +73,8 @@ class Pack:
         worker = (hash_keys(keys) >> np.uint64(32)) % np.uint64(len(spec.workers))
         if slots.live is not None:
             idle = np.flatnonzero(~slots.live)
-            worker[idle] = idle % len(spec.workers)
+            identity = identities(spec, side, table.take(pa.array(idle)), times[idle])
+            worker[idle] = places_of(identity, len(spec.workers))
         order = np.argsort(worker, kind="stable")
         cuts = np.searchsorted(worker[order], np.arange(1, len(spec.workers), dtype=np.uint64))
         return np.split(order, cuts)

@@ -44,8 +44,6 @@ def plan_join(
     if cache_dir is not None and not isinstance(cache_dir, str):
         raise ArgumentError(f"cache_dir: {cache_dir!r} is not valid; give a directory's path as a text")
     schemas: dict[Side, pa.Schema] = {"left": _arrow_schema(left, "left"), "right": _arrow_schema(right, "right")}
-    if how != "inner":
-        raise ArgumentError(f"how: {how!r} is not in this version of the Spark pipeline; it joins how='inner'")
     if time is None:
         raise ArgumentError(
             "time: the Spark pipeline needs a time column, since the rows of a DataFrame have no other order; "

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from .processor import COUNTS
+from .outputs import COUNTS
 
 NAME = "streamjoin"
 """The name under which `stream_join` reports its figures by default."""
@@ -29,6 +29,7 @@ class WorkerFigures:
 class Progress:
     """One micro-batch of a `stream_join`: rows in, late and out, rows in the windows after it, and its seconds.
 
+    `unmatched` are those rows out that have no partner (`how`).
     `slowest` and `mean` are seconds of the workers; the batch takes as long as the slowest.
     """
 
@@ -39,6 +40,7 @@ class Progress:
     left_late: int
     right_late: int
     out: int
+    unmatched: int
     left_window: int
     right_window: int
     slowest: float

@@ -21,6 +21,7 @@ from ..flow.progress import Progress
 from ..side import SIDES, Side
 from ..store.rap_table import adjusted_splitters, sampled_splitters
 from . import pickled_state
+from .identity import identities, places_of
 from .keyed_state import KeyedState
 from .messages import POSITION, ROLE, ChunkMessage, RowRole, from_bytes, to_view
 from .range_keys import RangeKeys, owners
@@ -141,8 +142,10 @@ class Router:
             for mask in (*stored, *sent):
                 mask &= slots.live
         nowhere = np.flatnonzero(~np.logical_or.reduce(stored))
-        for worker, mask in enumerate(stored):  # rows that match nothing are only counted: the workers take turns
-            mask[nowhere[nowhere % len(stored) == worker]] = True
+        times = spec.times(side, table)[nowhere]
+        chosen = places_of(identities(spec, side, table.take(pa.array(nowhere)), times), len(stored))
+        for worker, mask in enumerate(stored):  # rows that match nothing: any worker will do, their values choose it
+            mask[nowhere[chosen == worker]] = True
             sent[worker] |= mask
         answered = np.zeros(table.num_rows, np.bool_)
         for worker, number in enumerate(spec.workers):
