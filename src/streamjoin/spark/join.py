@@ -88,9 +88,11 @@ def pipeline(
     found = packed.groupBy("worker").transformWithState(processor(spec), OUTPUT, "Append", "None")
     totals = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in COUNTS]
     per_worker = F.struct("worker", "left_window", "right_window", "out", "seconds")
+    routed = F.lit(f"{spec.routing}: {spec.why}")
     watched = found.observe(
         name,
         *totals,
+        F.coalesce(F.max(routed), routed).alias("routing"),
         F.max("seconds").alias("slowest_s"),
         F.avg("seconds").alias("mean_s"),
         F.collect_list(F.when(F.col("kind") == "figures", per_worker)).alias("workers"),
