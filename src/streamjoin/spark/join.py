@@ -93,9 +93,11 @@ def pipeline(
     per_worker = F.struct("worker", "left_window", "right_window", "out", "seconds")
     if spec.settles:
         found = found.repartition("worker").mapInArrow(_function(Settle(spec)), OUTPUT)
+    routed = F.lit(f"{spec.routing}: {spec.why}")
     watched = found.observe(
         name,
         *totals,
+        F.coalesce(F.max(routed), routed).alias("routing"),
         F.max("seconds").alias("slowest_s"),
         F.avg("seconds").alias("mean_s"),
         F.collect_list(F.when(F.col("kind") == FIGURES, per_worker)).alias("workers"),

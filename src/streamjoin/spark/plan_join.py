@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from inspect import signature
-from typing import Any, get_args
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import to_arrow_type
 
-from ..arguments import choose
 from ..arrow.tables import result_schema
 from ..engine.options import check_options
 from ..errors import ArgumentError, SchemaError
 from ..predicate import Predicate, not_too_deep, plan_for
 from ..predicate.expr import Cast, Column, Constant, Expr, walk
-from ..predicate.keys import RangeKey
 from ..predicate.lower import lower
 from ..predicate.render import render
 from ..side import Side
 from .partitions import spread_workers
-from .range_keys import range_key
+from .routing import choose_routing
 from .session import check_session
-from .spec import JoinSpec, Routing
+from .spec import JoinSpec
 from .unpack import LATE
 
-FEW_WORKERS = 4
-"""Up to this number of workers, it costs less to send every tuple to all of them than to find out where to send it."""
 BINARY = "UTF8_BINARY"
 NAMES_OF_UTC = ("UTC", "GMT", "UCT", "ZULU", "Z", "UNIVERSAL", "+00:00", "UTC+0", "GMT+0", "GMT0", "GREENWICH")
 MOST_WORKERS = 32
@@ -59,20 +55,21 @@ def plan_join(
         algorithm="auto", index=index, workers=1, order="none", late=late,
         has_equality=bool(plan.equalities), has_order=lowered.has_order,
     )  # fmt: skip
-    key = range_key(lowered)
     streaming = bool(left.isStreaming)
     shuffle = check_session(session, streaming)
     workers = spread_workers(_partitions(partitions, shuffle), shuffle)
-    chosen = _routing(routing, bool(plan.equalities), key, len(workers), options.needs_order)
+    route = choose_routing(routing, lowered, schemas, len(workers), options.needs_order)
     spec = JoinSpec(
         lowered=lowered,
         schemas=schemas,
         result=result_schema(schemas["left"], schemas["right"], how),
         options=options,
         workers=workers,
-        routing=chosen,
+        routing=route.routing,
         bounded=not streaming,
-        range_key=key,
+        range_key=route.key,
+        block_size=route.block_size,
+        why=route.why,
         on=render(plan.predicate),
         cache_directory=cache_dir,
     )
@@ -164,23 +161,3 @@ def _partitions(partitions: Any, shuffle: int) -> int:
             f'spark.conf.set("spark.sql.shuffle.partitions", {partitions})'
         )
     return int(partitions)
-
-
-def _routing(
-    routing: Any, has_equality: bool, key: tuple[Side, RangeKey] | None, workers: int, needs_order: bool
-) -> str:  # fmt: skip
-    choose("routing", routing, get_args(Routing))
-    if routing == "auto":
-        many = workers > FEW_WORKERS and key is not None and key[1].bounded and not needs_order
-        return "hash" if has_equality else "range" if many else "broadcast"
-    if routing == "hash" and not has_equality:
-        raise ArgumentError(
-            "routing: 'hash' needs an equality between the two streams that every pair must meet, such as l.k = r.k, "
-            "and the predicate has none; use 'auto'" + (", 'range'" if key is not None else "") + " or 'broadcast'"
-        )
-    if routing == "range" and key is None:
-        raise ArgumentError(
-            "routing: 'range' needs a band or a range that every pair must meet, such as l.x BETWEEN r.a AND r.b, over "
-            "numbers that cannot overflow, and the predicate has none; use 'auto' or 'broadcast'"
-        )
-    return str(routing)

@@ -24,13 +24,18 @@ class WorkerFigures:
     out: int
     seconds: float
 
+    @property
+    def rows(self) -> int:
+        """Rows that it keeps and rows that it gives: unlike seconds, they are the same on every run."""
+        return self.left_window + self.right_window + self.out
+
 
 @dataclass(frozen=True)
 class Progress:
     """One micro-batch of a `stream_join`: rows in, late and out, rows in the windows after it, and its seconds.
 
-    `unmatched` are those rows out that have no partner (`how`).
-    `slowest` and `mean` are seconds of the workers; the batch takes as long as the slowest.
+    `unmatched` are those rows out that have no partner (`how`). `slowest` and `mean` are seconds of the workers; the
+    batch takes as long as the slowest. `routing` says which routing the join has, and why.
     """
 
     batch: int
@@ -46,6 +51,7 @@ class Progress:
     slowest: float
     mean: float
     workers: tuple[WorkerFigures, ...]
+    routing: str = ""
 
     @classmethod
     def of(cls, progress: Mapping[str, Any], name: str = NAME) -> Progress | None:
@@ -63,6 +69,7 @@ class Progress:
             slowest=row["slowest_s"] or 0.0,
             mean=row["mean_s"] or 0.0,
             workers=tuple(sorted(workers, key=lambda one: one.worker)),
+            routing=row["routing"],
         )
 
     @property
@@ -76,8 +83,11 @@ class Progress:
 
     @property
     def skew(self) -> float:
-        """The slowest worker's seconds over the mean: 1.0 if all took equally long."""
-        return self.slowest / self.mean if self.mean else 1.0
+        """The largest share of a worker over the mean, in seconds or in rows, whichever is larger: 1.0 if all are
+        equal. Seconds also differ because a machine is busy; rows differ only because of keys."""
+        rows = [one.rows for one in self.workers]
+        in_rows = max(rows, default=0) * len(rows) / sum(rows) if sum(rows) else 1.0
+        return max(self.slowest / self.mean if self.mean else 1.0, in_rows)
 
     def per_second(self, count: int) -> float:
         return count / self.seconds if self.seconds else 0.0

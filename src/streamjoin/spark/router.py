@@ -92,7 +92,7 @@ class Router:
 
     def __init__(self, spec: JoinSpec, state: KeyedState) -> None:
         self._spec, self._state = spec, state
-        self._keys = RangeKeys(spec)
+        self._keys = RangeKeys.of(spec)
 
     def step(self, messages: Sequence[ChunkMessage]) -> Iterator[tuple[int, ChunkMessage]]:
         body = self._state.get(NAME)

@@ -17,6 +17,18 @@ BATCH_BYTES, NO_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 
 """With a limit of bytes, Spark adds up the bytes of a batch again for every row that it hands to Python, which takes a
 third of the time of packing. Spark's own limit of 10,000 rows stays."""
 
+FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+LOCAL_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+"""For checkpoints on local disks. Spark's own choice starts processes for the files of a micro-batch."""
+KEPT_MEMORY = {
+    "MIMALLOC_PURGE_DELAY": "10000",
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+    "MALLOC_TOP_PAD_": str(1 << 26),
+}
+"""The environment of Python workers: they keep freed memory for the next micro-batch. New pages from the operating
+system cost more than what is done with them."""
+
 JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 """The environment variables from which a JVM takes options."""
 
@@ -37,6 +49,8 @@ def session(master: str = "local[*]", name: str = "streamjoin", /, **config: Any
         CHANGELOG: "true",
         SHUFFLE: str(cores),
         BATCH_BYTES: NO_LIMIT,
+        FILE_MANAGER: LOCAL_FILES,
+        **{f"spark.executorEnv.{name}": value for name, value in KEPT_MEMORY.items()},
         "spark.driver.memory": "4g",
         **_collector(),
         "spark.ui.enabled": "false",

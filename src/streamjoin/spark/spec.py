@@ -18,9 +18,10 @@ from ..predicate.lower import Lowered
 from ..predicate.slots import SlotValues
 from ..side import SIDES, Side
 
-Routing = Literal["broadcast", "hash", "range", "auto"]
+Routing = Literal["broadcast", "range", "blocks", "hash", "auto"]
 """broadcast: every tuple probes on all workers, and one stores it. hash: tuples with equal keys meet on one worker.
-range: each worker has a range of keys. auto: the one that suits the predicate."""
+range: each worker has a range of keys. blocks: each worker has many short ranges of keys, all equally long. auto: the
+one that suits the predicate."""
 FORMAT = "3"
 """The format of the state store's content, including which worker a hash chooses. Raise it when any of it changes."""
 
@@ -37,7 +38,11 @@ class JoinSpec:
     routing: str
     bounded: bool
     range_key: tuple[Side, RangeKey] | None = None
-    """For routing by ranges: the side that has the points, and the key."""
+    """For routing by ranges or blocks: the side that has the points, and the key."""
+    block_size: float | None = None
+    """For routing by blocks: how many numbers a block has, or how long it is if they are floats."""
+    why: str = ""
+    """Why this routing was chosen."""
     on: str = ""
     """The predicate as text."""
     cache_directory: str | None = None
@@ -58,9 +63,14 @@ class JoinSpec:
             "lateness": str(options.lateness),
             "how": options.how,
             **{side: str(schema.remove_metadata()) for side, schema in self.schemas.items()},
-            "routing": self.routing,
+            "routing": self.routing if self.block_size is None else f"{self.routing} of {self.block_size!r}",
             "partitions": f"{len(self.workers)} workers {self.workers}",
         }
+
+    def has_roles(self, side: Side) -> bool:
+        """Whether several workers may get a row of this side, each with a role (see `messages`)."""
+        point = None if self.range_key is None else self.range_key[0]
+        return self.routing == "range" or (self.routing == "blocks" and side != point)
 
     @property
     def keeps_late(self) -> bool:

@@ -230,7 +230,7 @@ class Step:
         spec = self._spec
         if spec.routing != "range" or len(self._sides[other(side)].windows) == 1 == len(self._splitters):
             return batch
-        keys = RangeKeys(spec)
+        keys = RangeKeys.of(spec)
         if side != keys.point:
             return batch
         mine = own_points(keys.points(batch.slots), self._splitters, generation, self._number)

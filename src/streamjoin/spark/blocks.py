@@ -1,0 +1,189 @@
+"""Routing by blocks: numbers are cut into blocks of one size, and each block belongs to a worker (see `range_keys`).
+
+A point goes to the worker of its block, and an interval to the workers of all blocks that it touches, to each of them
+once. So a point and an interval around it meet once, and no row is decoded by a worker that does not need it. Where the
+predicate also has an equality, equal keys share out their blocks by themselves, so that a frequent one is divided too.
+
+Blocks are several times as wide as the band, so that most intervals touch one block. The size is part of the join's
+terms: it follows from the predicate alone, and never changes. Blocks are dealt out in rounds, one to each worker, so
+that neighbours lie on different workers. Each round begins with a worker chosen by its hash, so that keys with gaps of
+the same length are shared out, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..arrays import Array, Integers
+from ..engine.intake import Intake
+from ..engine.rehearsal import made_up
+from ..predicate.lower import Lowered
+from ..predicate.slots import SlotValues
+from ..side import SIDES, Side, other
+from ..store.hashing import hash_keys
+from ..store.key_arithmetic import floats
+from .messages import RowRole
+from .range_keys import PointKey, RangeKeys, point_keys
+from .spec import JoinSpec
+
+BANDS = 8
+"""How many times as wide as the band a block is: with two workers, fewer than a tenth of the intervals have two."""
+ASKED, ALIKE = 64, 1.01
+"""So many made-up intervals say whether all are equally wide, up to rounding."""
+_FLOAT_BITS = {"f32": 32, "f64": 64, "approximate": 64}
+_LAST = 2.0**62
+"""Blocks of floats are counted up to here."""
+
+
+def block_key(lowered: Lowered, schemas: dict[Side, pa.Schema]) -> tuple[PointKey, float] | None:
+    """The key for routing by blocks and the size of the blocks, if there is a band that is always equally wide."""
+    for choice in point_keys(lowered):
+        if choice[1].bounded and lowered.slots[choice[0]][choice[1].key].encoding.domain != "prefix":
+            width = _constant_width(lowered, schemas, choice)
+            if width is not None:
+                return choice, width
+    return None
+
+
+def _constant_width(lowered: Lowered, schemas: dict[Side, pa.Schema], choice: PointKey) -> float | None:
+    """The size of blocks for a band: made-up tuples say how wide it is. None if it is not always equally wide."""
+    point, key = choice
+    rows = made_up(schemas[other(point)], ASKED, np.random.default_rng(0), with_nulls=False)
+    slots = Intake(lowered, schemas, None).slots(other(point), rows, "")
+    bits = _float_bits(lowered, choice)
+    widths = []
+    for low, high, asks in RangeKeys(lowered, choice).intervals(slots.columns):
+        if not asks.all():
+            return None
+        ends = [end.astype(np.float64) if bits is None else floats(end, bits) for end in (low, high)]
+        width = ends[1] - ends[0]
+        if not (width.max() <= ALIKE * width.min()):
+            return None
+        widths.append(float(width.max()))
+    width = max(widths)
+    if bits is None:
+        return float(1 << max(int(BANDS * width) - 1, 0).bit_length()) if width < 2**58 else None
+    return BANDS * width if width > 0 and isfinite(BANDS * width) else None
+
+
+def _float_bits(lowered: Lowered, choice: PointKey) -> int | None:
+    """How wide the floats are whose ordered bits the key's slot holds; None: it holds numbers as they are."""
+    return _FLOAT_BITS.get(str(lowered.slots[choice[0]][choice[1].key].encoding.domain))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The rows that go to a worker, in ascending order, and their roles there; None: it stores and answers for all."""
+
+    rows: Integers
+    role: npt.NDArray[np.int8] | None = None
+
+
+Idle = Callable[[Integers], Integers]
+"""Chooses the workers of rows that can match nothing."""
+
+
+def hash_shares(spec: JoinSpec, side: Side, slots: SlotValues, idle: Idle) -> list[Share]:
+    """Routing by hash: rows with equal keys go to the same worker."""
+    workers = len(spec.workers)
+    owner = (_hash(_equal_keys(spec, side, slots.columns)) % np.uint64(workers)).astype(np.int64)
+    return _dealt(_with_idle(owner, slots, idle), workers)
+
+
+class Blocks:
+    """Shares a side's rows out."""
+
+    def __init__(self, spec: JoinSpec) -> None:
+        assert spec.range_key is not None
+        assert spec.block_size is not None
+        self._spec, self._size, self._workers = spec, spec.block_size, len(spec.workers)
+        self._keys = RangeKeys.of(spec)
+        self._bits = _float_bits(spec.lowered, spec.range_key)
+        kept = self._keys.key.stored_bits
+        assert kept is not None
+        self._kept = -1 if kept == 64 else (1 << kept) - 1
+
+    def shares(self, side: Side, slots: SlotValues, idle: Idle) -> list[Share]:
+        columns = slots.columns
+        if side != self._keys.point:
+            return self._interval_shares(slots, idle)
+        owner = self._owner(side, columns, self._block(self._keys.points(columns)))
+        return _dealt(_with_idle(owner, slots, idle), self._workers)
+
+    def _interval_shares(self, slots: SlotValues, idle: Idle) -> list[Share]:
+        """The first of an interval's workers answers for it."""
+        columns, workers, side = slots.columns, self._workers, other(self._keys.point)
+        count = len(columns[0])
+        everywhere = self._keys.everywhere(columns)
+        wide = np.zeros(count, np.bool_) if everywhere is None else everywhere.copy()
+        copies: list[Integers] = []  # each is a row and a worker: row * workers + worker
+        asking = np.zeros(count, np.bool_)
+        for low, high, asks in self._keys.intervals(columns):
+            first, last = self._block(low), self._block(high)
+            further = last.view(np.uint64) - first.view(np.uint64)
+            wide |= asks & (further >= workers)
+            asking |= asks
+            rows = np.flatnonzero(asks)
+            for step in range(workers):
+                rows = rows[further[rows] >= step] if step else rows
+                if not len(rows):
+                    break
+                some = [column[rows] for column in columns]
+                copies.append(rows * workers + self._owner(side, some, first[rows] + step))
+        live = np.ones(count, np.bool_) if slots.live is None else slots.live
+        copies.append((np.flatnonzero(wide)[:, None] * workers + np.arange(workers)).ravel())
+        alone = np.flatnonzero(~live | ~(asking | wide))
+        found = np.concatenate(copies)
+        if slots.live is not None:
+            found = found[live[found // workers]]
+        found = np.sort(np.concatenate([found, alone * workers + idle(alone)]))
+        found = found[np.diff(found, prepend=-1) > 0]
+        rows, owner = np.divmod(found, workers)
+        role = np.where(np.diff(rows, prepend=-1) > 0, RowRole.ANSWERED, RowRole.STORED).astype(np.int8)
+        return [Share(rows[share.rows], role[share.rows]) for share in _dealt(owner, workers)]
+
+    def _block(self, keys: Integers) -> Integers:
+        """The blocks of numbers, in the order of the numbers."""
+        if self._bits is None:
+            return keys >> (int(self._size).bit_length() - 1)
+        with np.errstate(invalid="ignore", over="ignore"):
+            place = np.floor(floats(keys, self._bits) / self._size)
+        place[np.isnan(place)] = _LAST  # NaN is larger than all numbers
+        return np.clip(place, -_LAST, _LAST).astype(np.int64)
+
+    def _owner(self, side: Side, columns: Sequence[Any], block: Integers) -> Integers:
+        """The workers of blocks."""
+        if self._kept >= 0:
+            block = block & (self._kept >> (int(self._size).bit_length() - 1))
+        round_, place = np.divmod(block, self._workers)
+        begins = _hash([*_equal_keys(self._spec, side, columns), round_]).astype(np.int64)
+        return (begins + place) % self._workers
+
+
+def _equal_keys(spec: JoinSpec, side: Side, columns: Sequence[Any]) -> list[Array]:
+    return [columns[pair[SIDES.index(side)]] for pair in spec.lowered.hash_slots]
+
+
+def _hash(keys: Sequence[Array]) -> npt.NDArray[np.uint64]:
+    return hash_keys(keys) >> np.uint64(32)
+
+
+def _with_idle(owner: Integers, slots: SlotValues, idle: Idle) -> Integers:
+    if slots.live is None:
+        return owner
+    rows = np.flatnonzero(~slots.live)
+    owner[rows] = idle(rows)
+    return owner
+
+
+def _dealt(owner: Integers, workers: int) -> list[Share]:
+    order = np.argsort(owner.astype(np.uint16), kind="stable")
+    ends = np.cumsum(np.bincount(owner, minlength=workers))
+    return [Share(rows) for rows in np.split(order, ends[:-1])]
