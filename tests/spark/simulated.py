@@ -69,7 +69,8 @@ class Dictionary(dict):
 
 def make_spec(
     left: pa.Schema, right: pa.Schema, *, on: Any, workers: int = 1, routing: str = "broadcast", bounded: bool = False,
-    cache: str | None = None, lateness: Any = 0, late: str = "drop", **options: Any,
+    cache: str | None = None, lateness: Any = 0, late: str = "drop", idle_timeout: int | None = None,
+    **options: Any,
 ) -> JoinSpec:  # fmt: skip
     plan = plan_for(on, left, right)
     lowered = lower(plan)
@@ -80,6 +81,7 @@ def make_spec(
     return JoinSpec(
         lowered, {"left": left, "right": right}, result_schema(left, right, "inner"), checked,
         tuple(range(workers)), routing, bounded, range_key(lowered), on=str(on), cache_directory=cache,
+        idle_timeout=idle_timeout,
     )  # fmt: skip
 
 
