@@ -74,7 +74,8 @@ class Dictionary(dict):
 
 def make_spec(
     left: pa.Schema, right: pa.Schema, *, on: Any, workers: int = 1, routing: str = "broadcast", bounded: bool = False,
-    cache: str | None = None, lateness: Any = 0, late: str = "drop", how: str = "inner", **options: Any,
+    cache: str | None = None, lateness: Any = 0, late: str = "drop", how: str = "inner", idle_timeout: int | None = None,
+    **options: Any,
 ) -> JoinSpec:  # fmt: skip
     plan = plan_for(on, left, right)
     lowered = lower(plan)
@@ -86,6 +87,7 @@ def make_spec(
     return JoinSpec(
         lowered, {"left": left, "right": right}, result_schema(left, right, how), checked,
         tuple(range(workers)), route.routing, bounded, route.key, route.block_size, on=str(on), cache_directory=cache,
+        idle_timeout=idle_timeout,
     )  # fmt: skip
 
 

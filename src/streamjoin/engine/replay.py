@@ -42,6 +42,7 @@ def join(
     device: DeviceName = "auto",
     order: Order = "none",
     aliases: Sequence[str] | None = None,
+    suffix: str = "_right",
 ) -> pa.Table:
     """Join two tables as if they had been streamed. Their rows may be in any order: none is late.
 
@@ -50,7 +51,8 @@ def join(
     tables = as_table(left, "left"), as_table(right, "right")
     with WindowJoin(
         tables[0].schema, tables[1].schema, on=on, window=window, time=time, lateness=lateness, how=how,
-        algorithm=algorithm, index=index, workers=workers, device=device, order=order, aliases=aliases, max_batch=SLICE,
+        algorithm=algorithm, index=index, workers=workers, device=device, order=order, aliases=aliases, suffix=suffix,
+        max_batch=SLICE,
     ) as running:  # fmt: skip
         return pa.concat_tables(replay(running, *tables))
 
@@ -70,6 +72,7 @@ def join_batches(
     device: DeviceName = "auto",
     order: Order = "none",
     aliases: Sequence[str] | None = None,
+    suffix: str = "_right",
 ) -> pa.RecordBatchReader:
     """The same join as `join`, but its results come one batch after the other while the inputs are read.
 
@@ -81,7 +84,8 @@ def join_batches(
         raise ArgumentError("right: it is the same reader as left, and a reader can be read once; open another one")
     running = WindowJoin(
         as_schema(left, "left"), as_schema(right, "right"), on=on, window=window, time=time, lateness=lateness, how=how,
-        algorithm=algorithm, index=index, workers=workers, device=device, order=order, aliases=aliases, max_batch=SLICE,
+        algorithm=algorithm, index=index, workers=workers, device=device, order=order, aliases=aliases, suffix=suffix,
+        max_batch=SLICE,
     )  # fmt: skip
 
     def results() -> Iterator[pa.RecordBatch]:

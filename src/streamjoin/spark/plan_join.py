@@ -9,14 +9,18 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import to_arrow_type
 
+from ..arguments import ignoring_case
 from ..arrow.tables import result_schema
+from ..arrow.times import time_columns
 from ..engine.options import check_options
 from ..errors import ArgumentError, SchemaError
 from ..predicate import Predicate, not_too_deep, plan_for
 from ..predicate.expr import Cast, Column, Constant, Expr, walk
 from ..predicate.lower import lower
 from ..predicate.render import render
-from ..side import Side
+from ..side import SIDES, Side
+from ..window import TimeUnit, lateness_ticks
+from .event_time import delays, usual_lateness
 from .partitions import spread_workers
 from .routing import choose_routing
 from .session import check_session
@@ -34,6 +38,7 @@ _TIME_ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_a
 def plan_join(
     left: Any, right: Any, *, on: Predicate, window: Any, time: Any, lateness: Any, partitions: Any, routing: Any,
     how: Any, index: Any, aliases: Any, late: Any, cache_dir: str | None,
+    suffix: Any = "_right", idle_timeout: Any = None,
 ) -> JoinSpec:  # fmt: skip
     """Check the arguments, and plan the join of two DataFrames."""
     session = _check_frames(left, right)
@@ -45,13 +50,20 @@ def plan_join(
             "time: the Spark pipeline needs a time column, since the rows of a DataFrame have no other order; "
             'give its name, as in time="ts"'
         )
+    case_sensitive = str(session.conf.get("spark.sql.caseSensitive")).lower() == "true"
+    if not case_sensitive:
+        time = _in_their_case(time, schemas)
+    columns = time_columns(schemas["left"], schemas["right"], time)
+    assert columns is not None
+    delay_of = delays({"left": left, "right": right}, columns)
     with not_too_deep():
-        plan = plan_for(on, schemas["left"], schemas["right"], aliases)
+        plan = plan_for(on, schemas["left"], schemas["right"], aliases, case_sensitive=case_sensitive)
         lowered = lower(plan)
     _check_collations(plan.predicate, {"left": left, "right": right})
     _check_time_zone(plan.predicate, str(session.conf.get("spark.sql.session.timeZone")))
     options = check_options(
-        schemas["left"], schemas["right"], window=window, time=time, lateness=lateness, how=how,
+        schemas["left"], schemas["right"], window=window, time=time,
+        lateness=usual_lateness(delay_of) if lateness is None else lateness, how=how,
         algorithm="auto", index=index, workers=1, order="none", late=late,
         has_equality=bool(plan.equalities), has_order=lowered.has_order,
     )  # fmt: skip
@@ -62,7 +74,7 @@ def plan_join(
     spec = JoinSpec(
         lowered=lowered,
         schemas=schemas,
-        result=result_schema(schemas["left"], schemas["right"], how),
+        result=result_schema(schemas["left"], schemas["right"], how, suffix),
         options=options,
         workers=workers,
         routing=route.routing,
@@ -72,8 +84,11 @@ def plan_join(
         why=route.why,
         on=render(plan.predicate),
         cache_directory=cache_dir,
+        idle_timeout=_idle_ticks(idle_timeout, columns.unit),
+        lateness_declared=lateness is not None or bool(delay_of),
     )
-    _check_names(session, spec.result.names)
+    if not case_sensitive:
+        _check_names(spec.result.names)
     if LATE in spec.result.names and spec.keeps_late:
         raise ArgumentError(f"late: the result would have two columns {LATE!r}; rename the stream's own")
     return spec
@@ -112,10 +127,29 @@ def _arrow_schema(frame: Any, side: Side) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _check_names(session: Any, names: list[str]) -> None:
+def _idle_ticks(idle_timeout: Any, unit: TimeUnit) -> int | None:
+    if idle_timeout is None:
+        return None
+    idle = lateness_ticks(idle_timeout, unit, "idle_timeout")
+    if not idle:
+        raise ArgumentError(
+            f'idle_timeout: {idle_timeout!r} is not valid; give a duration such as "10 minutes", by which a stream may '
+            "be behind the other one before time moves on without it"
+        )
+    return idle
+
+
+def _in_their_case(time: Any, schemas: dict[Side, pa.Schema]) -> Any:
+    """The names of the time columns as the streams spell them, where each has one that differs in case only."""
+    names = (time, time) if isinstance(time, str) else time
+    if not isinstance(names, (tuple, list)) or len(names) != len(SIDES):
+        return time
+    alike = [ignoring_case(name, schemas[side].names) for side, name in zip(SIDES, names, strict=True)]
+    return tuple(found[0] if len(found) == 1 else name for found, name in zip(alike, names, strict=True))
+
+
+def _check_names(names: list[str]) -> None:
     """Spark must be able to tell the result's columns apart; usually it ignores upper and lower case."""
-    if str(session.conf.get("spark.sql.caseSensitive")).lower() == "true":
-        return
     folded = [name.lower() for name in names]
     for name in names:
         if folded.count(name.lower()) > 1:

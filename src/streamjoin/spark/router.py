@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from ..arrays import INT64_MIN, Integers, Words
 from ..flow.front import AsFound
-from ..flow.progress import Progress
 from ..side import SIDES, Side
 from ..store.rap_table import adjusted_splitters, sampled_splitters
 from . import pickled_state
@@ -116,9 +115,7 @@ class Router:
         """The generations under which something is stored that a future tuple may meet, and always the last one."""
         if self._spec.options.needs_order:
             return list(kept.generations)
-        progress = Progress(self._spec.options.lateness)
-        progress.furthest = kept.furthest
-        front = AsFound(self._spec.options.windows, progress)
+        front = AsFound(self._spec.options.windows, self._spec.progress(kept.furthest))
         floors = {side: front.floor(side) for side in SIDES}
 
         def lives(generation: Generation) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -12,6 +13,7 @@ import pyarrow as pa
 from ..arrays import Integers
 from ..engine.intake import Intake
 from ..engine.options import Options
+from ..flow.progress import Progress
 from ..predicate.expr import Column, walk
 from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
@@ -46,6 +48,10 @@ class JoinSpec:
     on: str = ""
     """The predicate as text."""
     cache_directory: str | None = None
+    lateness_declared: bool = True
+    """Whether the call gave the lateness, or the inputs' watermarks did."""
+    idle_timeout: int | None = None
+    """In ticks (see `flow.progress`). The state does not depend on it, so a query may go on with another one."""
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
@@ -113,6 +119,12 @@ class JoinSpec:
     @cached_property
     def intake(self) -> Intake:
         return Intake(self.lowered, self.schemas, self.options.time)
+
+    def progress(self, furthest: Mapping[Side, int | None]) -> Progress:
+        """How far the streams have come, from their furthest timestamps."""
+        progress = Progress(self.options.lateness, self.idle_timeout)
+        progress.furthest = dict(furthest)
+        return progress
 
     def times(self, side: Side, table: pa.Table) -> Integers:
         """A table's timestamps in the common unit."""

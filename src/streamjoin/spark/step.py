@@ -18,7 +18,6 @@ from ..arrays import INT64_MAX, Integers, Rows
 from ..arrow.times import Times
 from ..flow.front import AsFound
 from ..flow.order import MergedOrder
-from ..flow.progress import Progress
 from ..predicate.recheck import Recheck
 from ..predicate.slots import SlotValues
 from ..side import SIDES, Side, other
@@ -44,8 +43,7 @@ class Step:
 
     def __init__(self, spec: JoinSpec, number: int, state: KeyedState, cache: Cache, kept: WorkerState) -> None:
         self._spec, self._number, self._state, self._cache, self._kept = spec, number, state, cache, kept
-        self._progress = Progress(spec.options.lateness)
-        self._progress.furthest = dict(kept.furthest)
+        self._progress = spec.progress(kept.furthest)
         self._splitters: dict[int, Integers] = {}
         self._sides: dict[Side, SideSegments] = {}
         self._decide = Recheck(spec.lowered, lambda side, rows, names: self._sides[side].take(rows, names))
