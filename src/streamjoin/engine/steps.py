@@ -85,7 +85,7 @@ class Steps:
         self._queue: deque[Step] = deque()
         self._work: Iterator[Pairs] | None = None
         by_time = options.time is not None and not options.needs_order
-        self.results = Results(options.how, options.order, algorithm.finds_late, by_time)
+        self.results = Results(options.how, options.order, algorithm.finds_late, by_time, options.match)
         self.latency = Latency()
         self._release_at = dict.fromkeys(SIDES, RELEASE_ROWS)
         self._unforgotten = 0
@@ -174,7 +174,7 @@ class Steps:
         self.advance(without_limit=True)
         for pairs in self.topology.finish():
             for left, right in zip(*pairs, strict=True):
-                self.results.add(left, right)
+                self.results.add(left, right, self._times)
         self.results.end(self._times)
         self.results.close(self._times)
 
@@ -235,7 +235,7 @@ class Steps:
                 return False
             step = self._queue.popleft()
             self._unforgotten += step.rows
-            self.results.begin(step)
+            self.results.begin(step, self._times)
             # The front counts all that was taken in as seen, so its floors hold for later steps if none is waiting. A
             # rehearsal stores everything, so that it fills subwindows.
             is_last = not self._queue and not is_rehearsing()
@@ -243,7 +243,7 @@ class Steps:
             self._work = self.topology.step(step.batches, self._chores, floors)
         for pairs in self._work:
             for left, right in zip(*pairs, strict=True):
-                self.results.add(left, right)
+                self.results.add(left, right, self._times)
             if limit is not None and self.results.count >= limit:
                 return False
         self._work = None
@@ -263,10 +263,19 @@ class Steps:
                 if unmet:
                     floor = min(floor, *(bound[side][0] for bound in unmet))
                 results.expire(side, floor, self._times)
+        if self._options.match != "all":
+            self._decide(unmet)
         results.settle(self._times, self._earliest(unmet) if unmet else None)
         for side, payload in self.payload.items():
             if payload.rows >= self._release_at[side]:
                 self._release(side)
+
+    def _decide(self, unmet: list[Unmet]) -> None:
+        """Report the left tuples whose closest partner is known."""
+        time = self._front.next_time("right")
+        if time is not None:
+            rows = np.array([bound["right"][1] for bound in unmet], np.int64)
+            self.results.decide(min([time, *self._times("right", rows).tolist()]), self._times)
 
     def _earliest(self, unmet: list[Unmet]) -> int:
         """Pairs that the topology will find later have at least this timestamp."""
