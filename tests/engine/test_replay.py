@@ -81,7 +81,7 @@ AS_OF = (
     "l.k IS NULL OR l.k <= r.k",
     "TRUE",
     "l.s = r.s",
-    "l.k = 3",
+    "l.k = 2 AND r.p > 1",
 )
 """With and without equality, NULLs that match, no condition, texts whose hashes must be compared again, a filter."""
 AS_OF_ROWS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3), st.integers(0, 3)), max_size=25)

@@ -61,7 +61,8 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [_line("predicate", self.predicate)]
-        lines += [_line("match", _MATCHES[self.match])] * (self.match != "all")
+        if self.match != "all":
+            lines.append(_line("match", f"{self.match}: {_MATCHES[self.match]}"))
         lines += [_line("best key", _KINDS[self.kind])]
         lines += _listing("", self.equalities)
         lines += [_line("index", self._index())]
@@ -118,8 +119,8 @@ _KINDS = {
     "none": "none",
 }
 _MATCHES = {
-    "latest": "latest: of a left row's partners the last one that is not younger",
-    "nearest": "nearest: of a left row's partners the one closest in time",
+    "latest": "of a left row's partners the last one that is not younger",
+    "nearest": "of a left row's partners the one closest in time",
 }
 _EXACT = "exact: it replaces the conditions it comes from"
 _INEXACT = "necessary: from rearranged arithmetic, so candidates are checked again"

@@ -62,7 +62,7 @@ class Steps:
         """Whether the join itself reads columns. Otherwise rows must be in their places only for the results."""
         self._chores = [] if self._needs_payload else [payload.settling for payload in self.payload.values()]
         self.progress = Progress(options.lateness)
-        self._may_wait = options.needs_order and options.time is not None
+        self._may_wait = options.match != "all" or (options.needs_order and options.time is not None)
         """Whether rows of one stream may have to wait for the other."""
         self._push_order = PushOrder()
         front = InOrder if options.needs_order else AsFound
@@ -105,7 +105,7 @@ class Steps:
         """How many rows of a stream wait for the other one, if they are too many to take more; else 0."""
         if not self._may_wait or not self.progress.is_ahead(side):
             return 0
-        waiting = self._front.waiting(side)
+        waiting = self._front.waiting(side) + (self.results.undecided if side == "left" else 0)
         return waiting if waiting >= max(self._options.max_pending, MAX_BATCH) else 0
 
     def take(
@@ -211,6 +211,7 @@ class Steps:
         return {
             **sides,
             "pending": len(self.results),
+            "undecided": self.results.undecided,
             "comparisons": topology.comparisons,
             "latency_ms": self.latency.percentiles(),
             "index": " and ".join(dict.fromkeys(figures["index"] for figures in indexes.values())),

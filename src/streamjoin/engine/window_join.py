@@ -234,7 +234,8 @@ class WindowJoin:
     def metrics(self) -> dict[str, Any]:
         """Counts in, out and late, comparisons, latency percentiles in ms, window occupancy, figures per worker.
 
-        A side's `window` counts the tuples that later ones of the other side can still meet.
+        A side's `window` counts the tuples that later ones of the other side can still meet. `undecided` counts the
+        left rows that wait because a closer partner may come, where only the closest is asked for.
         """
         with self._lock:
             if self._steps is None:
@@ -253,7 +254,8 @@ class WindowJoin:
                 finally:
                     figures = self._figures(steps)
                     held = dict.fromkeys(("window", "waiting", "payload_rows"), 0)
-                    self._final_figures = {**figures, **{side: figures[side] | held for side in SIDES}, "pending": 0}
+                    nothing = {"pending": 0, "undecided": 0}
+                    self._final_figures = {**figures, **{side: figures[side] | held for side in SIDES}, **nothing}
 
     def __enter__(self) -> Self:
         return self

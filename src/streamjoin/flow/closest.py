@@ -39,6 +39,8 @@ class ClosestPartners:
         self._improved: Mask = np.empty(0, np.bool_)
         """All false between two calls."""
         self._base = 0
+        self.count = 0
+        """How many rows are undecided."""
         self._decided_below = 0
         """Coordinates of rows that were decided before their windows closed are all lower than this one."""
 
@@ -49,6 +51,7 @@ class ClosestPartners:
         places = rows - self._base
         self._known[COORDINATE, places], self._known[TIME, places] = coordinates, times
         self._open.push([coordinates, rows])
+        self.count += len(rows)
         if self._only_past:
             self._due.push([times, rows])
 
@@ -82,6 +85,7 @@ class ClosestPartners:
         places = places[places >= 0]  # one that was decided earlier may have been forgotten
         places = places[~self._decided[places]]
         if len(places):
+            self.count -= len(places)
             self._decided[places] = True
             self._decided_below = max(self._decided_below, int(self._known[COORDINATE, places].max()) + 1)
         partners = self._known[PARTNER, places]

@@ -112,6 +112,11 @@ class Results:
         """Whether some results come when windows close, or in order, or when no earlier one can follow."""
         return self._sorted or bool(self._open) or self._finds_late
 
+    @property
+    def undecided(self) -> int:
+        """How many left tuples wait because a closer partner may come."""
+        return 0 if self._closest is None else self._closest.count
+
     def begin(self, step: Step, times: Times) -> None:
         """The pairs of this step will follow."""
         for side, opened in self._meeting.items():
