@@ -11,6 +11,7 @@ import pytest
 
 import streamjoin as sj
 from streamjoin.engine import replay
+from streamjoin.side import SIDES
 
 from .. import constants, interpreted
 from ..predicates import KEY
@@ -107,7 +108,7 @@ def test_partners_are_kept_as_long_as_they_are_needed(
     match: Any, order: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     """And no longer: neither rows nor what is known of them pile up. Pushes are refused now and then."""
-    constants.replace(monkeypatch, RELEASE_ROWS=50, FORGET_ROWS=10, SMALLEST_SUBWINDOW=16, SMALLEST_SCANNED=16, TAIL=3)
+    constants.replace(monkeypatch, RELEASE_ROWS=50, FORGET_ROWS=10)
     found: list[tuple[int, int | None]] = []
     options: dict[str, Any] = {"match": match, "order": order, "how": "left", "window": sj.TimeWindow(40)}
     with opened(**options, max_pending=40, max_wait=0) as join:
@@ -120,8 +121,13 @@ def test_partners_are_kept_as_long_as_they_are_needed(
                         break
                     except sj.BackPressure:
                         found += polled(join)
-        assert join.metrics()["right"]["payload_rows"] < 400
-        assert join.metrics()["left"]["payload_rows"] < 600
+        steps = join._steps
+        assert steps is not None
+        needed = [steps.results.first_row(side) for side in SIDES]
+        assert needed[0] is not None
+        assert needed[1] is not None
+        assert 3900 < needed[0] < 4000
+        assert 300 < needed[1] < 333
         found += timestamps(join.finish())
     assert len(found) == 4000
     for own, partner in found:

@@ -126,7 +126,8 @@ def test_as_of_joins_of_tables(
         interpreted.install(patch)
         if way == "meanwhile":
             patch.setattr("streamjoin.engine.as_of.rehearsed", lambda *_: lambda: False)
-            patch.setattr("streamjoin.store.walk_back.link", walk_back._link_in_numpy)
+            patch.setattr(walk_back, "link", walk_back._link_in_numpy)
+            patch.setattr(walk_back, "last_below", walk_back._last_below_in_numpy)
         out = sj.join(
             *tables, on=on, window=(wl, wr), time="t", how=how, match=match, order=order,
             index="auto" if way != "running" else "scan",

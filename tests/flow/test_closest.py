@@ -75,6 +75,8 @@ def test_rows_are_decided_as_soon_as_no_partner_to_come_can_be_closer(
         before = [(l, r) for l, r in pairs if right[r] < time]
         for l in set(range(9)) - given.keys():  # the last row of the right stream comes as close as it still can
             assert judged([*before, (l, 9)], left, [*right, max(time, left[l])], match)[l] == 9
+        known = [row for l, row in judged(before, left, right, match).items() if l not in given and row != NONE]
+        assert partners.first_partner() == min(known, default=INT64_MAX)
         undecided = [l for l in range(9) if l not in given]
         assert partners.first() == ((undecided[0], undecided[0]) if undecided else None)
         last = time

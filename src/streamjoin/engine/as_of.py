@@ -21,7 +21,7 @@ from ..predicate.lower import Lowered
 from ..predicate.recheck import Recheck
 from ..predicate.slots import SlotValues
 from ..side import SIDES, Side
-from ..store.walk_back import MOST_STORED, NONE, Sorted, WalkBack
+from ..store.walk_back import MOST_STORED, NONE, Sorted, WalkBack, from_late_to_early
 from ..window import TimeWindow
 from .intake import Intake
 from .options import Options
@@ -53,19 +53,23 @@ def rehearse(options: Options, lowered: Lowered, schemas: Schemas) -> None:
 
 
 class _Live(NamedTuple):
-    """The rows that can have a partner, in time order, as they lie in their table."""
+    """The rows that can have a partner, in time order."""
 
-    rows: Rows
     tuples: Sorted
+    rows: Rows | None
+    """Where they lie in their table; None: it has no others, and they lie as they are."""
 
     @classmethod
     def of(cls, times: Times, slots: SlotValues) -> _Live:
         rows = _in_order(times)
         if slots.live is not None:
-            rows = rows[slots.live[rows]]
-        if len(rows) == len(times.ticks) and times.is_ascending:
-            return cls(rows, Sorted(times.ticks, slots.columns))
-        return cls(rows, Sorted(times.ticks[rows], [column[rows] for column in slots.columns]))
+            rows = np.flatnonzero(slots.live) if rows is None else rows[slots.live[rows]]
+        if rows is None:
+            return cls(Sorted(times.ticks, slots.columns), None)
+        return cls(Sorted(times.ticks[rows], [column[rows] for column in slots.columns]), rows)
+
+    def row_numbers(self, places: Rows) -> Rows:
+        return places if self.rows is None else self.rows[places]
 
 
 class _Walk:
@@ -89,8 +93,8 @@ class _Walk:
         places = self._closest(live["left"].tuples, live["right"].tuples, is_compiled)
         if places is None:
             return None
-        found = places != NONE
-        left, right = live["left"].rows[found], live["right"].rows[places[found]]
+        found = np.flatnonzero(places != NONE)
+        left, right = live["left"].row_numbers(found), live["right"].row_numbers(places[found])
         if long_text and not self._are_confirmed(left, right):
             return None
         partner = np.full(self._tables["left"].num_rows, NONE)
@@ -103,7 +107,7 @@ class _Walk:
         past = self._walk.last_partners(right, left, *window, is_compiled)
         if past is None or self._options.match == "latest" or not len(right.coordinate):
             return past
-        order = np.argsort(-right.coordinate, kind="stable")
+        order = from_late_to_early(right.coordinate)
         mirrored = Sorted(-right.coordinate[order], [slot[order] for slot in right.slots])
         probing = Sorted(-left.coordinate[::-1], [np.ascontiguousarray(slot[::-1]) for slot in left.slots])
         window = reach(probing.coordinate, 1 - self._sizes["left"], 0)
@@ -132,12 +136,11 @@ class _Walk:
         left, right = self._tables["left"], self._tables["right"]
         rows = _in_order(times)
         if self._options.how == "inner":
-            rows = rows[partner[rows] != NONE]
-        partner = partner[rows]
-        is_whole = times.is_ascending and len(rows) == left.num_rows
+            rows = np.flatnonzero(partner != NONE) if rows is None else rows[partner[rows] != NONE]
+        partner = partner if rows is None else partner[rows]
         schema = result_schema(left.schema, right.schema, self._options.how)
         try:
-            found = left if is_whole else restored(takeable(left).take(pa.array(rows)), left.schema)
+            found = left if rows is None else restored(takeable(left).take(pa.array(rows)), left.schema)
             partners = takeable(right).take(pa.array(partner, mask=partner == NONE))
             columns = [*found.columns, *restored(partners, right.schema).columns]
         except pa.ArrowException:  # such as texts that are too long for one array; the running join gives several
@@ -145,6 +148,6 @@ class _Walk:
         return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _in_order(times: Times) -> Rows:
-    """The rows in time order."""
-    return np.arange(len(times.ticks)) if times.is_ascending else np.argsort(times.ticks, kind="stable")
+def _in_order(times: Times) -> Rows | None:
+    """The rows in time order; None: as they are."""
+    return None if times.is_ascending else np.argsort(times.ticks, kind="stable")

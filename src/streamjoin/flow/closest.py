@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import INT64_MAX, Array, Integers, Mask, Rows, Words
+from ..arrays import INT64_MAX, Integers, Mask, Rows, Words
 from ..compile.cache import compiled_with
 from .meetings import smallest_row
 from .runs import RunBuffer
 
 NONE = -1
 """The row number of a partner that is not there."""
+NO_ROWS: Rows = np.empty(0, np.int64)
 COORDINATE, TIME, PARTNER, PARTNER_TIME = range(4)
 
 
@@ -61,7 +62,7 @@ class ClosestPartners:
         known = self._known
         count = keep_closest(
             left, right, times, self._base, self._only_past,
-            known[TIME], known[PARTNER], known[PARTNER_TIME], self._improved, improved,
+            self._decided, known[TIME], known[PARTNER], known[PARTNER_TIME], self._improved, improved,
         )  # fmt: skip
         places = improved[:count] - self._base
         self._improved[places] = False
@@ -71,17 +72,16 @@ class ClosestPartners:
     def close_below(self, coordinate: int | None) -> tuple[Rows, Rows]:
         """Close windows (all of them for None); returns the rows that are decided by this, and their partners."""
         closed = self._open.pop_all() if coordinate is None else self._open.pop_below(coordinate)
-        return self._given_out(closed)
+        return self._given_out(NO_ROWS if closed is None else closed[1])
 
     def decide_below(self, time: int) -> tuple[Rows, Rows]:
         """All partners to come have this time or a later one; returns the same."""
-        return self._given_out(self._due.pop_below(time))
+        due = self._due.pop_below(time)
+        rows = NO_ROWS if due is None else due[1]
+        return self._given_out(rows if self._only_past else np.unique(rows))
 
-    def _given_out(self, columns: list[Array] | None) -> tuple[Rows, Rows]:
-        if columns is None:
-            none = np.empty(0, np.int64)
-            return none, none
-        places = np.unique(columns[1]) - self._base
+    def _given_out(self, rows: Rows) -> tuple[Rows, Rows]:
+        places = rows - self._base
         places = places[places >= 0]  # one that was decided earlier may have been forgotten
         places = places[~self._decided[places]]
         if len(places):
@@ -143,13 +143,12 @@ def _distance(times: Integers, others: Integers) -> Words:
 
 
 def _keep_in_numpy(
-    left: Rows, right: Rows, times: Integers, base: int, only_past: bool,
+    left: Rows, right: Rows, times: Integers, base: int, only_past: bool, decided: Mask,
     own: Integers, partner: Rows, partner_time: Integers, marked: Mask, improved: Rows,
 ) -> int:  # fmt: skip
     places = left - base
-    if only_past:
-        past = times <= own[places]
-        places, right, times = places[past], right[past], times[past]
+    counts = ~decided[places] & (times <= (own[places] if only_past else INT64_MAX))
+    places, right, times = places[counts], right[counts], times[counts]
     if not len(places):
         return 0
     distance = _distance(own[places], times)
@@ -170,15 +169,15 @@ def _keep_in_numpy(
 
 @compiled_with(_keep_in_numpy)
 def keep_closest(  # type: ignore[no-untyped-def]
-    left, right, times, base, only_past, own, partner, partner_time, marked, improved
+    left, right, times, base, only_past, decided, own, partner, partner_time, marked, improved
 ):  # fmt: skip
-    """Offer pairs to what is known of left rows from row `base` on. Marks the rows that have got a closer partner, and
-    writes each of them once to `improved`; returns how many they are."""
+    """Offer pairs to what is known of left rows from row `base` on, unless they are decided. Marks the rows that have
+    got a closer partner, and writes each of them once to `improved`; returns how many they are."""
     count = 0
     for i in range(len(left)):
         place, row, time = left[i] - base, right[i], times[i]
         now, known = own[place], partner_time[place]
-        if only_past and time > now:
+        if decided[place] or (only_past and time > now):
             continue
         if partner[place] != NONE:
             ahead, known_ahead = np.uint64(now) - np.uint64(time), np.uint64(now) - np.uint64(known)

@@ -77,15 +77,15 @@ class WalkBack:
 
     def _linked(self, stored: Sorted, probing: Sorted, high: Integers) -> tuple[Places, Places]:
         """Where each probing tuple begins, and where the link of each stored tuple leads."""
+        newest = np.empty(len(high), np.int32)
         if not self._lowered.hash_slots:
-            newest = np.searchsorted(stored.coordinate, high).astype(np.int32) - np.int32(1)
+            last_below(stored.coordinate, high, newest)
             return newest, np.arange(NONE, len(stored.coordinate) - 1, dtype=np.int32)
         mine = self._stored == "right"
         hashes = [
             hash_keys([tuples.slots[pair[number]] for pair in self._lowered.hash_slots])
             for tuples, number in ((stored, mine), (probing, not mine))
         ]
-        newest = np.empty(len(high), np.int32)
         previous = np.empty(len(stored.coordinate), np.int32)
         heads = np.full(1 << len(previous).bit_length(), NONE, np.int32)
         link(stored.coordinate, hashes[0], high, hashes[1], heads, previous, newest)
@@ -108,6 +108,20 @@ class WalkBack:
                 matches = self._condition(stored.slots, at, probing.slots, walking)
             found[walking[matches]] = at[matches]
             walking, at = walking[~matches], previous[at[~matches]]
+
+
+def _last_below_in_numpy(coordinate: Integers, high: Integers, newest: Places) -> None:
+    newest[:] = np.searchsorted(coordinate, high) - 1
+
+
+@compiled_with(_last_below_in_numpy)
+def last_below(coordinate, high, newest):  # type: ignore[no-untyped-def]
+    """The last place below each of some ascending numbers."""
+    place = 0
+    for i in range(len(high)):
+        while place < len(coordinate) and coordinate[place] < high[i]:
+            place += 1
+        newest[i] = place - 1
 
 
 def _link_in_numpy(
@@ -136,6 +150,21 @@ def link(coordinate, hashes, high, probing, heads, previous, newest):  # type: i
             heads[bucket] = place
             place += 1
         newest[i] = heads[probing[i] & mask]
+
+
+@compiled_with(lambda coordinate: np.argsort(-coordinate, kind="stable"))
+def from_late_to_early(coordinate):  # type: ignore[no-untyped-def]
+    """The places of sorted tuples from the last to the first; those with equal coordinates in their own order."""
+    places = np.empty(len(coordinate), np.int64)
+    stop = len(coordinate)
+    while stop > 0:
+        start = stop - 1
+        while start > 0 and coordinate[start - 1] == coordinate[start]:
+            start -= 1
+        for k in range(start, stop):
+            places[len(coordinate) - stop + k - start] = k
+        stop = start
+    return places
 
 
 def walk_source(lowered: Lowered, stored: Side) -> str:
