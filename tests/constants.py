@@ -66,6 +66,9 @@ PLACES = {
     "GPU_SELECTIVE": "streamjoin.gpu.runs.SELECTIVE",
     "GPU_CHUNK": "streamjoin.gpu.runs.CHUNK",
     "GPU_SHIFT": "streamjoin.gpu.row_numbers.SHIFT",
+    "WALK_FREE": "streamjoin.store.walk_back.FREE",
+    "WALK_PATIENCE": "streamjoin.store.walk_back.PATIENCE",
+    "WALK_AT_ONCE": "streamjoin.store.walk_back.AT_ONCE",
     "SMALL_STEP": "streamjoin.topology.driver.SMALL",
 }
 
