@@ -25,7 +25,9 @@ from ..arrays import Array, Integers
 from ..engine.intake import Intake
 from ..engine.rehearsal import made_up
 from ..predicate.lower import Lowered
-from ..predicate.slots import SlotValues
+from ..predicate.rearrange import without_widening
+from ..predicate.slots import Slot, SlotValues
+from ..predicate.types import INTEGER_BITS
 from ..side import SIDES, Side, other
 from ..store.hashing import hash_keys
 from ..store.key_arithmetic import floats
@@ -33,8 +35,10 @@ from .messages import RowRole
 from .range_keys import PointKey, RangeKeys, point_keys
 from .spec import JoinSpec
 
-BANDS = 8
-"""How many times as wide as the band a block is: with two workers, fewer than a tenth of the intervals have two."""
+BANDS = 4
+"""How many times as wide as the band a block is, at least: at most a quarter of the intervals touch two blocks."""
+MANY = 4
+"""With so many blocks for each worker, all workers have about equally much to do."""
 ASKED, ALIKE = 64, 1.01
 """So many made-up intervals say whether all are equally wide, up to rounding."""
 _FLOAT_BITS = {"f32": 32, "f64": 64, "approximate": 64}
@@ -44,29 +48,47 @@ _LAST = 2.0**62
 
 def block_key(lowered: Lowered, schemas: dict[Side, pa.Schema]) -> tuple[PointKey, float] | None:
     """The key for routing by blocks and the size of the blocks, if there is a band that is always equally wide."""
-    for choice in point_keys(lowered):
-        if choice[1].bounded and lowered.slots[choice[0]][choice[1].key].encoding.domain != "prefix":
-            width = _constant_width(lowered, schemas, choice)
-            if width is not None:
-                return choice, width
-    return None
+    found = [
+        (choice, size)
+        for choice in point_keys(lowered)
+        if choice[1].bounded and _slot(lowered, choice).encoding.domain != "prefix"
+        if (size := _block_size(lowered, schemas, choice)) is not None
+    ]
+    return min(found, key=lambda one: _is_moment(lowered, one[0]), default=None)
 
 
-def _constant_width(lowered: Lowered, schemas: dict[Side, pa.Schema], choice: PointKey) -> float | None:
+def has_many_blocks(lowered: Lowered, choice: PointKey, size: float, workers: int) -> bool:
+    """Whether the numbers of a micro-batch may be expected to lie in many blocks for each worker. Dates and times may
+    not: those that arrive together are near each other."""
+    bits = INTEGER_BITS.get(without_widening(_slot(lowered, choice).expr).type.kind, 64)
+    return not _is_moment(lowered, choice) and 2**bits / size >= MANY * workers
+
+
+def _is_moment(lowered: Lowered, choice: PointKey) -> bool:
+    type_ = _slot(lowered, choice).expr.type
+    return type_.is_timestamp or type_.kind in ("date", "interval")
+
+
+def _slot(lowered: Lowered, choice: PointKey) -> Slot:
+    side, key = choice
+    return lowered.slots[side][key.key]
+
+
+def _block_size(lowered: Lowered, schemas: dict[Side, pa.Schema], choice: PointKey) -> float | None:
     """The size of blocks for a band: made-up tuples say how wide it is. None if it is not always equally wide."""
-    point, key = choice
-    rows = made_up(schemas[other(point)], ASKED, np.random.default_rng(0), with_nulls=False)
-    slots = Intake(lowered, schemas, None).slots(other(point), rows, "")
+    side = other(choice[0])
+    rows = made_up(schemas[side], ASKED, np.random.default_rng(0), with_nulls=False)
+    slots = Intake(lowered, schemas, None).slots(side, rows, "")
     bits = _float_bits(lowered, choice)
-    widths = []
+    widths: list[float] = []
     for low, high, asks in RangeKeys(lowered, choice).intervals(slots.columns):
         if not asks.all():
             return None
         ends = [end.astype(np.float64) if bits is None else floats(end, bits) for end in (low, high)]
-        width = ends[1] - ends[0]
-        if not (width.max() <= ALIKE * width.min()):
+        distances = ends[1] - ends[0]
+        if not (distances.max() <= ALIKE * distances.min()):
             return None
-        widths.append(float(width.max()))
+        widths.append(float(distances.max()))
     width = max(widths)
     if bits is None:
         return float(1 << max(int(BANDS * width) - 1, 0).bit_length()) if width < 2**58 else None
@@ -75,7 +97,7 @@ def _constant_width(lowered: Lowered, schemas: dict[Side, pa.Schema], choice: Po
 
 def _float_bits(lowered: Lowered, choice: PointKey) -> int | None:
     """How wide the floats are whose ordered bits the key's slot holds; None: it holds numbers as they are."""
-    return _FLOAT_BITS.get(str(lowered.slots[choice[0]][choice[1].key].encoding.domain))
+    return _FLOAT_BITS.get(str(_slot(lowered, choice).encoding.domain))
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class WorkerFigures:
 class Progress:
     """One micro-batch of a `stream_join`: rows in, late and out, rows in the windows after it, and its seconds.
 
-    `slowest` and `mean` are seconds of the workers; the batch takes as long as the slowest. `routing` says which routing
+    `slowest` and `mean` are seconds of the workers; the batch takes as long as the slowest. `routing` says which one
     the join has, and why.
     """
 
