@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from streamjoin.predicate.lower import lower
 from streamjoin.side import SIDES
 from streamjoin.spark.blocks import Blocks, hash_shares
 from streamjoin.spark.messages import RowRole
+from streamjoin.spark.processor import COUNTS
+from streamjoin.spark.progress import Progress, WorkerFigures
 from streamjoin.spark.range_keys import RangeKeys
 from streamjoin.spark.routing import choose_routing
 from streamjoin.spark.spec import JoinSpec
@@ -177,6 +180,15 @@ def test_blocks_share_the_work_out(on: str, left: dict[str, Any], most: float) -
         rows = [len(share.rows) for share in Blocks(spec).shares(side, spec.slots(side, table))]
         assert max(rows) < most * np.mean(rows), (side, rows)
         assert sum(rows) < 1.3 * 20_000, (side, rows)
+
+
+def test_skew_counts_rows_as_well_as_seconds() -> None:
+    workers = tuple(WorkerFigures(number, rows, rows, 0, 0.1) for number, rows in enumerate((930, 70)))
+    counts = dict.fromkeys(COUNTS, 1_000)
+    figures = Progress(0, 1.0, **counts, slowest=0.1, mean=0.1, workers=workers)
+    assert figures.skew == pytest.approx(1.86)
+    assert replace(figures, slowest=0.3).skew == pytest.approx(3)
+    assert replace(figures, workers=()).skew == 1
 
 
 def test_the_size_of_blocks_is_part_of_the_terms() -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import ceil, log2
 from typing import Any
 
 import numpy as np
@@ -75,7 +75,8 @@ def _slot(lowered: Lowered, choice: PointKey) -> Slot:
 
 
 def _block_size(lowered: Lowered, schemas: dict[Side, pa.Schema], choice: PointKey) -> float | None:
-    """The size of blocks for a band: made-up tuples say how wide it is. None if it is not always equally wide."""
+    """The size of blocks for a band, a power of two: made-up tuples say how wide the band is. None if it is not always
+    equally wide."""
     side = other(choice[0])
     rows = made_up(schemas[side], ASKED, np.random.default_rng(0), with_nulls=False)
     slots = Intake(lowered, schemas, None).slots(side, rows, "")
@@ -89,10 +90,10 @@ def _block_size(lowered: Lowered, schemas: dict[Side, pa.Schema], choice: PointK
         if not (distances.max() <= ALIKE * distances.min()):
             return None
         widths.append(float(distances.max()))
-    width = max(widths)
+    size = BANDS * max(widths) / ALIKE  # so that rounding does not change which power of two comes next
     if bits is None:
-        return float(1 << max(int(BANDS * width) - 1, 0).bit_length()) if width < 2**58 else None
-    return BANDS * width if width > 0 and isfinite(BANDS * width) else None
+        size = max(size, 1)
+    return 2.0 ** ceil(log2(size)) if 0 < size < _LAST else None
 
 
 def _float_bits(lowered: Lowered, choice: PointKey) -> int | None:
@@ -112,7 +113,7 @@ def hash_shares(spec: JoinSpec, side: Side, slots: SlotValues) -> list[Share]:
     """Routing by hash: rows with equal keys go to the same worker."""
     workers = len(spec.workers)
     owner = (_hash(_equal_keys(spec, side, slots.columns)) % np.uint64(workers)).astype(np.int64)
-    return _dealt(np.where(slots.live, owner, _turns(owner, workers)) if slots.live is not None else owner, workers)
+    return _dealt(_idle_in_turns(owner, slots, workers), workers)
 
 
 class Blocks:
@@ -129,40 +130,37 @@ class Blocks:
         self._kept = -1 if kept == 64 else (1 << kept) - 1
 
     def shares(self, side: Side, slots: SlotValues) -> list[Share]:
-        columns = slots.columns
         if side != self._keys.point:
             return self._interval_shares(slots)
-        owner = self._owner(side, columns, self._block(self._keys.points(columns)))
-        turns = _turns(owner, self._workers)
-        return _dealt(owner if slots.live is None else np.where(slots.live, owner, turns), self._workers)
+        block = self._block(self._keys.points(slots.columns))
+        owner = self._owner(_equal_keys(self._spec, side, slots.columns), block)
+        return _dealt(_idle_in_turns(owner, slots, self._workers), self._workers)
 
     def _interval_shares(self, slots: SlotValues) -> list[Share]:
         """The first of an interval's workers answers for it."""
-        columns, workers, side = slots.columns, self._workers, other(self._keys.point)
+        columns, workers = slots.columns, self._workers
         count = len(columns[0])
+        keys = _equal_keys(self._spec, other(self._keys.point), columns)
+        live = np.ones(count, np.bool_) if slots.live is None else slots.live
         everywhere = self._keys.everywhere(columns)
-        wide = np.zeros(count, np.bool_) if everywhere is None else everywhere.copy()
+        wide = np.zeros(count, np.bool_) if everywhere is None else everywhere & live
+        placed = wide.copy()
         copies: list[Integers] = []  # each is a row and a worker: row * workers + worker
-        asking = np.zeros(count, np.bool_)
         for low, high, asks in self._keys.intervals(columns):
+            asks &= live
+            placed |= asks
             first, last = self._block(low), self._block(high)
             further = last.view(np.uint64) - first.view(np.uint64)
             wide |= asks & (further >= workers)
-            asking |= asks
-            rows = np.flatnonzero(asks)
-            for step in range(workers):
-                rows = rows[further[rows] >= step] if step else rows
-                if not len(rows):
-                    break
-                some = [column[rows] for column in columns]
-                copies.append(rows * workers + self._owner(side, some, first[rows] + step))
-        live = np.ones(count, np.bool_) if slots.live is None else slots.live
+            rows, step = np.flatnonzero(asks), 0
+            while len(rows) and step < workers:
+                copies.append(rows * workers + self._owner([key[rows] for key in keys], first[rows] + step))
+                step += 1
+                rows = rows[further[rows] >= step]
         copies.append((np.flatnonzero(wide)[:, None] * workers + np.arange(workers)).ravel())
-        idle = np.flatnonzero(~live | ~(asking | wide))
-        found = np.concatenate(copies)
-        if slots.live is not None:
-            found = found[live[found // workers]]
-        found = np.sort(np.concatenate([found, idle * workers + idle % workers]))
+        idle = np.flatnonzero(~placed)
+        copies.append(idle * workers + idle % workers)
+        found = np.sort(np.concatenate(copies))
         found = found[np.diff(found, prepend=-1) > 0]
         rows, owner = np.divmod(found, workers)
         role = np.where(np.diff(rows, prepend=-1) > 0, RowRole.ANSWERED, RowRole.STORED).astype(np.int8)
@@ -177,12 +175,12 @@ class Blocks:
         place[np.isnan(place)] = _LAST  # NaN is larger than all numbers
         return np.clip(place, -_LAST, _LAST).astype(np.int64)
 
-    def _owner(self, side: Side, columns: Sequence[Any], block: Integers) -> Integers:
-        """The workers of blocks."""
+    def _owner(self, keys: Sequence[Array], block: Integers) -> Integers:
+        """The workers of blocks, each beside the keys of the predicate's equalities."""
         if self._kept >= 0:
             block = block & (self._kept >> (int(self._size).bit_length() - 1))
         round_, place = np.divmod(block, self._workers)
-        begins = _hash([*_equal_keys(self._spec, side, columns), round_]).astype(np.int64)
+        begins = _hash([*keys, round_]).astype(np.int64)
         return (begins + place) % self._workers
 
 
@@ -194,8 +192,9 @@ def _hash(keys: Sequence[Array]) -> npt.NDArray[np.uint64]:
     return hash_keys(keys) >> np.uint64(32)
 
 
-def _turns(owner: Integers, workers: int) -> Integers:
-    return np.arange(len(owner)) % workers
+def _idle_in_turns(owner: Integers, slots: SlotValues, workers: int) -> Integers:
+    """The workers of rows, those that can match nothing spread evenly."""
+    return owner if slots.live is None else np.where(slots.live, owner, np.arange(len(owner)) % workers)
 
 
 def _dealt(owner: Integers, workers: int) -> list[Share]:

@@ -61,8 +61,7 @@ _NEEDS = {
     "hash": "an equality between the two streams that every pair must meet, such as l.k = r.k",
     "range": "a band or a range that every pair must meet, such as l.x BETWEEN r.a AND r.b, over numbers that cannot "
     "overflow",
-    "blocks": "a band of constant width that every pair must meet, such as l.x BETWEEN r.x - 5 AND r.x + 5, over "
-    "numbers that cannot overflow",
+    "blocks": "a band of constant width that every pair must meet, such as l.x BETWEEN r.x - 5 AND r.x + 5",
 }
 
 
