@@ -74,8 +74,8 @@ class Dictionary(dict):
 
 def make_spec(
     left: pa.Schema, right: pa.Schema, *, on: Any, workers: int = 1, routing: str = "broadcast", bounded: bool = False,
-    cache: str | None = None, lateness: Any = 0, late: str = "drop", how: str = "inner", idle_timeout: int | None = None,
-    **options: Any,
+    cache: str | None = None, lateness: Any = 0, late: str = "drop", how: str = "inner",
+    idle_timeout: int | None = None, **options: Any,
 ) -> JoinSpec:  # fmt: skip
     plan = plan_for(on, left, right)
     lowered = lower(plan)

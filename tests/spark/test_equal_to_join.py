@@ -255,6 +255,7 @@ def test_late_rows(spark: Any, routing: str, tmp_path: Path, rng: random.Random)
         assert sum(step[f"{side}_late"] for step in figures) == rows.num_rows
         assert sum(step[f"{side}_in"] for step in figures) == 200
     assert sum(step["out"] for step in figures) == want.num_rows
+    assert figures[-1]["routing"].startswith(f"{routing}: asked for")
 
 
 @pytest.mark.parametrize("window", [sj.TimeWindow(100), 40] if LONG else [40], ids=str)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import ceil, log2
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,9 @@ from ..arrays import Array, Integers
 from ..engine.intake import Intake
 from ..engine.rehearsal import made_up
 from ..predicate.lower import Lowered
-from ..predicate.slots import SlotValues
+from ..predicate.rearrange import without_widening
+from ..predicate.slots import Slot, SlotValues
+from ..predicate.types import INTEGER_BITS
 from ..side import SIDES, Side, other
 from ..store.hashing import hash_keys
 from ..store.key_arithmetic import floats
@@ -33,8 +35,10 @@ from .messages import RowRole
 from .range_keys import PointKey, RangeKeys, point_keys
 from .spec import JoinSpec
 
-BANDS = 8
-"""How many times as wide as the band a block is: with two workers, fewer than a tenth of the intervals have two."""
+BANDS = 4
+"""How many times as wide as the band a block is, at least: at most a quarter of the intervals touch two blocks."""
+MANY = 4
+"""With so many blocks for each worker, all workers have about equally much to do."""
 ASKED, ALIKE = 64, 1.01
 """So many made-up intervals say whether all are equally wide, up to rounding."""
 _FLOAT_BITS = {"f32": 32, "f64": 64, "approximate": 64}
@@ -44,38 +48,57 @@ _LAST = 2.0**62
 
 def block_key(lowered: Lowered, schemas: dict[Side, pa.Schema]) -> tuple[PointKey, float] | None:
     """The key for routing by blocks and the size of the blocks, if there is a band that is always equally wide."""
-    for choice in point_keys(lowered):
-        if choice[1].bounded and lowered.slots[choice[0]][choice[1].key].encoding.domain != "prefix":
-            width = _constant_width(lowered, schemas, choice)
-            if width is not None:
-                return choice, width
-    return None
+    found = [
+        (choice, size)
+        for choice in point_keys(lowered)
+        if choice[1].bounded and _slot(lowered, choice).encoding.domain != "prefix"
+        if (size := _block_size(lowered, schemas, choice)) is not None
+    ]
+    return min(found, key=lambda one: _is_moment(lowered, one[0]), default=None)
 
 
-def _constant_width(lowered: Lowered, schemas: dict[Side, pa.Schema], choice: PointKey) -> float | None:
-    """The size of blocks for a band: made-up tuples say how wide it is. None if it is not always equally wide."""
-    point, key = choice
-    rows = made_up(schemas[other(point)], ASKED, np.random.default_rng(0), with_nulls=False)
-    slots = Intake(lowered, schemas, None).slots(other(point), rows, "")
+def has_many_blocks(lowered: Lowered, choice: PointKey, size: float, workers: int) -> bool:
+    """Whether the numbers of a micro-batch may be expected to lie in many blocks for each worker. Dates and times may
+    not: those that arrive together are near each other."""
+    bits = INTEGER_BITS.get(without_widening(_slot(lowered, choice).expr).type.kind, 64)
+    return not _is_moment(lowered, choice) and 2**bits / size >= MANY * workers
+
+
+def _is_moment(lowered: Lowered, choice: PointKey) -> bool:
+    type_ = _slot(lowered, choice).expr.type
+    return type_.is_timestamp or type_.kind in ("date", "interval")
+
+
+def _slot(lowered: Lowered, choice: PointKey) -> Slot:
+    side, key = choice
+    return lowered.slots[side][key.key]
+
+
+def _block_size(lowered: Lowered, schemas: dict[Side, pa.Schema], choice: PointKey) -> float | None:
+    """The size of blocks for a band, a power of two: made-up tuples say how wide the band is. None if it is not always
+    equally wide."""
+    side = other(choice[0])
+    rows = made_up(schemas[side], ASKED, np.random.default_rng(0), with_nulls=False)
+    slots = Intake(lowered, schemas, None).slots(side, rows, "")
     bits = _float_bits(lowered, choice)
-    widths = []
+    widths: list[float] = []
     for low, high, asks in RangeKeys(lowered, choice).intervals(slots.columns):
         if not asks.all():
             return None
         ends = [end.astype(np.float64) if bits is None else floats(end, bits) for end in (low, high)]
-        width = ends[1] - ends[0]
-        if not (width.max() <= ALIKE * width.min()):
+        distances = ends[1] - ends[0]
+        if not (distances.max() <= ALIKE * distances.min()):
             return None
-        widths.append(float(width.max()))
-    width = max(widths)
+        widths.append(float(distances.max()))
+    size = BANDS * max(widths) / ALIKE  # so that rounding does not change which power of two comes next
     if bits is None:
-        return float(1 << max(int(BANDS * width) - 1, 0).bit_length()) if width < 2**58 else None
-    return BANDS * width if width > 0 and isfinite(BANDS * width) else None
+        size = max(size, 1)
+    return 2.0 ** ceil(log2(size)) if 0 < size < _LAST else None
 
 
 def _float_bits(lowered: Lowered, choice: PointKey) -> int | None:
     """How wide the floats are whose ordered bits the key's slot holds; None: it holds numbers as they are."""
-    return _FLOAT_BITS.get(str(lowered.slots[choice[0]][choice[1].key].encoding.domain))
+    return _FLOAT_BITS.get(str(_slot(lowered, choice).encoding.domain))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,39 +134,37 @@ class Blocks:
         self._kept = -1 if kept == 64 else (1 << kept) - 1
 
     def shares(self, side: Side, slots: SlotValues, idle: Idle) -> list[Share]:
-        columns = slots.columns
         if side != self._keys.point:
             return self._interval_shares(slots, idle)
-        owner = self._owner(side, columns, self._block(self._keys.points(columns)))
+        block = self._block(self._keys.points(slots.columns))
+        owner = self._owner(_equal_keys(self._spec, side, slots.columns), block)
         return _dealt(_with_idle(owner, slots, idle), self._workers)
 
     def _interval_shares(self, slots: SlotValues, idle: Idle) -> list[Share]:
         """The first of an interval's workers answers for it."""
-        columns, workers, side = slots.columns, self._workers, other(self._keys.point)
+        columns, workers = slots.columns, self._workers
         count = len(columns[0])
+        keys = _equal_keys(self._spec, other(self._keys.point), columns)
+        live = np.ones(count, np.bool_) if slots.live is None else slots.live
         everywhere = self._keys.everywhere(columns)
-        wide = np.zeros(count, np.bool_) if everywhere is None else everywhere.copy()
+        wide = np.zeros(count, np.bool_) if everywhere is None else everywhere & live
+        placed = wide.copy()
         copies: list[Integers] = []  # each is a row and a worker: row * workers + worker
-        asking = np.zeros(count, np.bool_)
         for low, high, asks in self._keys.intervals(columns):
+            asks &= live
+            placed |= asks
             first, last = self._block(low), self._block(high)
             further = last.view(np.uint64) - first.view(np.uint64)
             wide |= asks & (further >= workers)
-            asking |= asks
-            rows = np.flatnonzero(asks)
-            for step in range(workers):
-                rows = rows[further[rows] >= step] if step else rows
-                if not len(rows):
-                    break
-                some = [column[rows] for column in columns]
-                copies.append(rows * workers + self._owner(side, some, first[rows] + step))
-        live = np.ones(count, np.bool_) if slots.live is None else slots.live
+            rows, step = np.flatnonzero(asks), 0
+            while len(rows) and step < workers:
+                copies.append(rows * workers + self._owner([key[rows] for key in keys], first[rows] + step))
+                step += 1
+                rows = rows[further[rows] >= step]
         copies.append((np.flatnonzero(wide)[:, None] * workers + np.arange(workers)).ravel())
-        alone = np.flatnonzero(~live | ~(asking | wide))
-        found = np.concatenate(copies)
-        if slots.live is not None:
-            found = found[live[found // workers]]
-        found = np.sort(np.concatenate([found, alone * workers + idle(alone)]))
+        alone = np.flatnonzero(~placed)
+        copies.append(alone * workers + idle(alone))
+        found = np.sort(np.concatenate(copies))
         found = found[np.diff(found, prepend=-1) > 0]
         rows, owner = np.divmod(found, workers)
         role = np.where(np.diff(rows, prepend=-1) > 0, RowRole.ANSWERED, RowRole.STORED).astype(np.int8)
@@ -158,12 +179,12 @@ class Blocks:
         place[np.isnan(place)] = _LAST  # NaN is larger than all numbers
         return np.clip(place, -_LAST, _LAST).astype(np.int64)
 
-    def _owner(self, side: Side, columns: Sequence[Any], block: Integers) -> Integers:
-        """The workers of blocks."""
+    def _owner(self, keys: Sequence[Array], block: Integers) -> Integers:
+        """The workers of blocks, each beside the keys of the predicate's equalities."""
         if self._kept >= 0:
             block = block & (self._kept >> (int(self._size).bit_length() - 1))
         round_, place = np.divmod(block, self._workers)
-        begins = _hash([*_equal_keys(self._spec, side, columns), round_]).astype(np.int64)
+        begins = _hash([*keys, round_]).astype(np.int64)
         return (begins + place) % self._workers
 
 

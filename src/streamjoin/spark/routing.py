@@ -13,7 +13,7 @@ from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..predicate.render import render
 from ..side import Side
-from .blocks import block_key
+from .blocks import block_key, has_many_blocks
 from .range_keys import PointKey, range_key
 from .spec import Routing
 
@@ -30,9 +30,13 @@ class Route:
     key: PointKey | None = None
     block_size: float | None = None
 
-    @property
-    def is_bounded(self) -> bool:
-        return self.key is not None and self.key[1].bounded
+    def suits(self, lowered: Lowered, workers: int, needs_order: bool) -> bool:
+        """Whether `auto` may take it."""
+        if self.key is None:
+            return True
+        if self.block_size is not None:
+            return has_many_blocks(lowered, self.key, self.block_size, workers)
+        return workers > FEW_WORKERS and not needs_order and self.key[1].bounded
 
 
 def choose_routing(
@@ -42,9 +46,8 @@ def choose_routing(
     choose("routing", routing, get_args(Routing))
     routes = _routes(lowered, schemas)
     if routing == "auto":
-        ranges = routes.get("range")
-        if ranges is not None and (workers <= FEW_WORKERS or needs_order or not ranges.is_bounded):
-            del routes["range"]
+        for name in [name for name, route in routes.items() if not route.suits(lowered, workers, needs_order)]:
+            del routes[name]
         if workers == 1 and "hash" not in routes:
             return replace(routes["broadcast"], why="there is one worker")
         return next(iter(routes.values()))
@@ -58,8 +61,7 @@ _NEEDS = {
     "hash": "an equality between the two streams that every pair must meet, such as l.k = r.k",
     "range": "a band or a range that every pair must meet, such as l.x BETWEEN r.a AND r.b, over numbers that cannot "
     "overflow",
-    "blocks": "a band of constant width that every pair must meet, such as l.x BETWEEN r.x - 5 AND r.x + 5, over "
-    "numbers that cannot overflow",
+    "blocks": "a band of constant width that every pair must meet, such as l.x BETWEEN r.x - 5 AND r.x + 5",
 }
 
 
