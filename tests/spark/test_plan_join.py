@@ -111,7 +111,10 @@ def test_collations(spark: Any) -> None:
     frame = spark.sql("SELECT 1 AS t, 1 AS a, 'x' COLLATE UTF8_LCASE AS k")
     with pytest.raises(sj.StreamJoinError, match="column 'k' of the left stream has the collation UTF8_LCASE"):
         stream_join(frame, frame, on="l.k = r.k", **WINDOW)
-    assert stream_join(frame, frame, on="l.a = r.a", **WINDOW).count() == 1
+    within = spark.sql("SELECT 1 AS t, 1 AS a, STRUCT('x' COLLATE UTF8_LCASE AS k, 1 AS n) AS s")
+    with pytest.raises(sj.StreamJoinError, match=r"column 's\.k' of the left stream has the collation UTF8_LCASE"):
+        stream_join(within, frame, on="l.S.K = r.k", **WINDOW)
+    assert stream_join(within, frame, on="l.S.N = r.a", **WINDOW).count() == 1
 
 
 @pytest.mark.parametrize(
@@ -143,6 +146,7 @@ def test_wrong_arguments(spark: Any, tmp_path: Path) -> None:
     for wrong, kind, says in [
         (dict(on="l.nothing = r.k"), sj.PredicateError, r"nothing.*ts, k, x"),
         (dict(on="l.k ="), sj.PredicateError, "on"),
+        (dict(on=table.k == table.x), sj.PredicateError, "on: a Column of PySpark .*SQL text"),
         (dict(time="when"), sj.ArgumentError, r"time.*when.*ts"),
         (dict(time="x"), sj.ArgumentError, r"time.*x"),
         (dict(time=None), sj.ArgumentError, "time"),

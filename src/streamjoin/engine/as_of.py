@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array, Mask, Rows
+from ..arrow.fields import taken
 from ..arrow.tables import conform, restored, result_schema, takeable
 from ..arrow.times import Times
 from ..flow.order import reach
@@ -127,10 +128,13 @@ class _Walk:
         """Whether all partners are partners. Slots hold long texts as hashes. If one of the partners is none, its left
         row might have another one."""
 
-        def taken(side: Side, rows: Rows, names: list[str]) -> pa.Table:
-            return takeable(self._tables[side].select(names)).take(pa.array(rows))
+        def columns(side: Side, rows: Rows, names: list[str]) -> pa.Table:
+            table = self._tables[side]
+            return taken(
+                lambda rows, names: takeable(table.select(names)).take(pa.array(rows)), table.schema, rows, names
+            )
 
-        recheck = Recheck(self._lowered, taken)
+        recheck = Recheck(self._lowered, columns)
         recheck.long_text = dict.fromkeys(SIDES, True)
         confirmed: Mask | None = recheck(left, right)
         return confirmed is None or bool(confirmed.all())

@@ -7,13 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql.pandas.types import to_arrow_type
 
 from ..arguments import ignoring_case
+from ..arrow.fields import readable
 from ..arrow.tables import result_schema
 from ..arrow.times import time_columns
 from ..engine.options import check_options
-from ..errors import ArgumentError, SchemaError
+from ..errors import ArgumentError, PredicateError, SchemaError
 from ..predicate import Predicate, not_too_deep, plan_for
 from ..predicate.expr import Cast, Column, Constant, Expr, walk
 from ..predicate.lower import lower
@@ -45,6 +47,11 @@ def plan_join(
     if cache_dir is not None and not isinstance(cache_dir, str):
         raise ArgumentError(f"cache_dir: {cache_dir!r} is not valid; give a directory's path as a text")
     schemas: dict[Side, pa.Schema] = {"left": _arrow_schema(left, "left"), "right": _arrow_schema(right, "right")}
+    if isinstance(on, SparkColumn):
+        raise PredicateError(
+            "on: a Column of PySpark does not say what it is made of; write the condition as SQL text, or with "
+            "streamjoin.col, which has the same operators"
+        )
     if time is None:
         raise ArgumentError(
             "time: the Spark pipeline needs a time column, since the rows of a DataFrame have no other order; "
@@ -59,7 +66,7 @@ def plan_join(
     with not_too_deep():
         plan = plan_for(on, schemas["left"], schemas["right"], aliases, case_sensitive=case_sensitive)
         lowered = lower(plan)
-    _check_collations(plan.predicate, {"left": left, "right": right})
+    _check_collations(plan.predicate, {"left": left, "right": right}, schemas)
     _check_time_zone(plan.predicate, str(session.conf.get("spark.sql.session.timeZone")))
     options = check_options(
         schemas["left"], schemas["right"], window=window, time=time,
@@ -157,11 +164,15 @@ def _check_names(names: list[str]) -> None:
             raise ArgumentError(f"right: the result would have the columns {alike}, which are one to Spark; rename one")
 
 
-def _check_collations(predicate: Expr, frames: dict[Side, Any]) -> None:
+def _check_collations(predicate: Expr, frames: dict[Side, Any], schemas: dict[Side, pa.Schema]) -> None:
     """The join compares texts byte by byte. A collation by which Spark would compare them otherwise is refused."""
     for column in (node for node in walk(predicate) if isinstance(node, Column)):
         assert column.side is not None
-        collation = getattr(frames[column.side].schema[column.name].dataType, "collation", BINARY)
+        found = readable(schemas[column.side])[column.name]
+        type_ = frames[column.side].schema.fields[found.place].dataType
+        for part in found.path:
+            type_ = type_[part].dataType
+        collation = getattr(type_, "collation", BINARY)
         if collation != BINARY:
             raise SchemaError(
                 f"on: column {column.name!r} of the {column.side} stream has the collation {collation}, which the "

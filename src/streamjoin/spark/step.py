@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import INT64_MAX, Integers, Rows
+from ..arrow.fields import taken
 from ..arrow.times import Times
 from ..flow.front import AsFound
 from ..flow.order import MergedOrder
@@ -46,7 +47,9 @@ class Step:
         self._progress = spec.progress(kept.furthest)
         self._splitters: dict[int, Integers] = {}
         self._sides: dict[Side, SideSegments] = {}
-        self._decide = Recheck(spec.lowered, lambda side, rows, names: self._sides[side].take(rows, names))
+        self._decide = Recheck(
+            spec.lowered, lambda side, rows, names: taken(self._sides[side].take, spec.schemas[side], rows, names)
+        )
         self._decide.long_text = kept.long_text
         self._identities: dict[Side, Integers] = {}
         self._probing: dict[Side, Batch] = {}
