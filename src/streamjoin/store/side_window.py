@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from ..arrays import INT64_MAX, Rows, Words
+from ..compile.generic import extremes
 from ..predicate.lower import Lowered
 from ..side import Side
 from ..tasks import Job, RunAll, Walk, together
 from . import batch as batches
 from .batch import Batch, PairSink, Probing
-from .chain import LARGEST, Chain
+from .chain import LARGEST, Chain, spans_many
 from .device import Device
 from .few import Few, FewHashed, FewSearched, few_of
 from .grid import grid_keys
@@ -130,7 +131,8 @@ class SideWindow:
             return None
         newest, searches = subwindows[-1], not self._is_open or self._chooser.searches
         if isinstance(newest, ScanIndex):
-            if self._device is not None and self._device.takes_small(FEW_PROBES, newest.tuples, self._on_cpu):
+            probes = max(room, FEW_PROBES)
+            if self._device is not None and self._device.takes_small(probes, newest.tuples, self._on_cpu):
                 return None
             return newest if len(subwindows) == 1 and (self._scanned or not searches) else None
         if not searches:
@@ -138,6 +140,15 @@ class SideWindow:
         if self._few is None or not self._few.serves(subwindows):
             self._few = few_of(subwindows)
         return self._few
+
+    def make_room(self, batch: Batch, floor: int | None, probing: Batch | None) -> None:
+        """Few tuples will be stored. A scanned subwindow that has no room for them, or spans many rows, goes on without
+        the tuples that neither those of `probing` nor later ones can meet, which are none from the floor on."""
+        newest = self._chain.subwindows[-1] if self._chain.subwindows else None
+        if floor is None or not isinstance(newest, ScanIndex) or self._device is not None:  # it may have copied them
+            return
+        if newest.room < len(batch) or spans_many(newest, batch):
+            newest.forget_below(floor if probing is None else min(floor, extremes(probing.low)[0]))
 
     def passed_over(self, probes: int) -> None:
         """So many tuples have probed that were not expected: they count for the next review of the choice."""

@@ -58,7 +58,7 @@ class PanJoin(SharedWindows):
         batches = {side: batch for side, batch in batches.items() if len(batch)}
         probes = sum(map(len, batches.values()))
         self._commands["insert"] += len(batches)
-        if probes < ALONE and (small := self._small_step(batches, chores, floors)) is not None:
+        if (small := self._small_step(batches, chores, floors)) is not None:
             self._commands["probe"] += len(batches)
             yield from small
             return

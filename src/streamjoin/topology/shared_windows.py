@@ -9,7 +9,6 @@ from ..compile.background import is_rehearsing
 from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, Probing, SideWindow, few_scan
 from ..store.batch import lasting
-from ..store.few import Few
 from ..tasks import do_all, together
 from .protocol import NO_FLOORS, Chores, Floors, Pairs, Setting, Unmet
 from .search import Question, Search
@@ -43,14 +42,13 @@ class SharedWindows:
             few_scan.rehearse()
             return None
         some = {side: batch for side, batch in batches.items() if len(batch)}
-        places = self._small.places(some, floors)
-        return None if places is None else self._taken(places, some, chores)
+        found = self._small.step(some, floors)
+        return None if found is None else self._taken(found, chores)
 
-    def _taken(self, places: Mapping[Side, Few], batches: Mapping[Side, Batch], chores: Chores) -> Iterator[Pairs]:
+    def _taken(self, found: Iterator[Pairs], chores: Chores) -> Iterator[Pairs]:
         do_all(chores)
-        yield from self._small.step(places, batches)
-        self.comparisons += self._small.comparisons
-        self._small.comparisons = 0
+        yield from found
+        self.comparisons += self._small.take_comparisons()
 
     def _take_in(self, batches: Mapping[Side, Batch], chores: Chores, floors: Floors) -> None:
         """Insert all batches before any of them probes: each tuple's [low, high) already says whom it may meet."""
