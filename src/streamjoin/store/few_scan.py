@@ -66,7 +66,6 @@ class FewScans:
         self._sides: Mapping[Side, _Prepared] = {}
         self._lines: Integers = np.zeros((2, 0), np.int64)
         self.comparisons = 0
-        """Since somebody took them into account."""
         self.has_too_many = False
         """Whether the last step was refused because of its comparisons."""
 
@@ -94,21 +93,23 @@ class FewScans:
         for number, side in enumerate(SIDES):
             if side in batches:
                 self._sides[side].note(lines[number], batches[side])
-        return self._found(stage)
+        return iter(self._taken()) if stage > len(SIDES) else self._found(stage)
 
     def forget(self) -> None:
         """Hold on to no subwindow."""
         self._sides = {}
 
     def _found(self, stage: int) -> Iterator[tuple[list[Rows], list[Rows]]]:
-        while True:
+        while stage <= len(SIDES):
             if stage == FAILED:
                 raise RuntimeError("a scan failed in compiled code")
-            self.comparisons += self._slots.compared()
-            yield from self._slots.take()
-            if stage > len(SIDES):
-                return
+            yield from self._taken()
             stage = few_step(self._lines, stage, self._slot, INT64_MAX)
+        yield from self._taken()
+
+    def _taken(self) -> list[tuple[list[Rows], list[Rows]]]:
+        self.comparisons += self._slots.compared()
+        return self._slots.take()
 
     def _serve(self, newest: Mapping[Side, ScanIndex]) -> bool:
         """Whether these subwindows can take such a step; all is prepared for them then."""

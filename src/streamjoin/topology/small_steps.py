@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, SideWindow
 from ..store.batch import Decide
-from ..store.chain import is_over
 from ..store.few import Few
 from ..store.few_scan import MOST_TUPLES, FewScans
 from ..store.scan import ScanIndex
@@ -38,13 +37,11 @@ class SmallSteps:
         """Steps of more than a few tuples that are ordinary ones, since one of them had too much to compare."""
         self._probes = dict.fromkeys(SIDES, 0)
         """Tuples of each side that have probed in them."""
-        self._comparisons = 0
+        self._compared = 0
 
-    def take_comparisons(self) -> int:
-        """The comparisons since the last time."""
-        found = self._comparisons + self._scans.comparisons
-        self._comparisons = self._scans.comparisons = 0
-        return found
+    @property
+    def comparisons(self) -> int:
+        return self._compared + self._scans.comparisons
 
     def step(self, batches: Mapping[Side, Batch], floors: Floors) -> Iterator[Pairs] | None:
         """Take a small step; None: it must be an ordinary one."""
@@ -68,12 +65,8 @@ class SmallSteps:
             return None
         places: dict[Side, Few] = {}
         for side, window in self._windows.items():
-            batch, count = batches.get(side), 0
-            if batch is not None:
-                count = len(batch.row)
-                window.make_room(batch, floors.get(side), batches.get(other(side)))
-            place = window.few(count)
-            if place is None or (batch is not None and is_over(place.newest, batch, floors.get(side))):
+            place = window.few(batches.get(side), floors.get(side), batches.get(other(side)))
+            if place is None:
                 return None
             places[side] = place
         left, right = places["left"], places["right"]
@@ -95,7 +88,7 @@ class SmallSteps:
         for side, batch in batches.items():
             sink = self._sinks[side]
             for compared in places[other(side)].probe_few(batch, sink):
-                self._comparisons += compared
+                self._compared += compared
                 if sink.is_full:
                     yield sink.take()
             if sink.count:
