@@ -15,6 +15,7 @@ from .window import CountWindow, TimeWindow, Window, check_windows
 
 Row: TypeAlias = Mapping[str, Any]
 How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
+Match: TypeAlias = Literal["all", "latest", "nearest"]
 
 
 class Tuple(NamedTuple):
@@ -132,18 +133,27 @@ def join_rows(
     arrivals: Sequence[tuple[Side, int]] | None = None,
     lateness: int = 0,
     how: How = "inner",
+    match: Match = "all",
 ) -> list[tuple[int | None, int | None]]:
     """The rows of the result, None where a side has no tuple; semi and anti give (l, None).
 
-    A row of one tuple has that tuple's timestamp as its result timestamp. Rows are ordered by result timestamp, then
-    left position, then right position; a missing position comes last. Late rows are in no result, not even as
-    unmatched rows.
+    With `match` "latest" or "nearest", a left tuple is paired with its closest partner only, and the row's result
+    timestamp is the left tuple's. A row of one tuple has that tuple's timestamp as its result timestamp.
+
+    Rows are ordered by result timestamp, then left position, then right position; a missing position comes last. Late
+    rows are in no result, not even as unmatched rows.
     """
     if how not in get_args(How):
         raise ArgumentError(f"how: got {how!r}; give one of {', '.join(get_args(How))}")
+    if match not in get_args(Match):
+        raise ArgumentError(f"match: got {match!r}; give one of {', '.join(get_args(Match))}")
+    if match != "all" and (time is None or how not in ("inner", "left")):
+        raise ArgumentError(f"match: got {match!r}; it needs a time column and how='inner' or how='left'")
     pairs = join_pairs(left, right, matches, window, time, arrivals, lateness)
     merged = merged_order(left, right, time, arrivals, lateness)
     time_of = {(side, position): t for t, side, position in merged}
+    if match != "all":
+        pairs = closest_pairs(pairs, time_of, match)
     matched = {"left": {l for l, _ in pairs}, "right": {r for _, r in pairs}}
 
     rows: list[tuple[int | None, int | None]] = []
@@ -159,10 +169,27 @@ def join_rows(
     def place(row: tuple[int | None, int | None]) -> tuple[int, bool, int, bool, int]:
         l, r = row
         times = [] if l is None else [time_of["left", l]]
-        times += [] if r is None else [time_of["right", r]]
+        times += [] if r is None or match != "all" else [time_of["right", r]]
         return max(times), l is None, l or 0, r is None, r or 0
 
     return sorted(rows, key=place)
+
+
+def closest_pairs(
+    pairs: Sequence[tuple[int, int]], time_of: Mapping[tuple[Side, int], int], match: Match
+) -> list[tuple[int, int]]:
+    """Of each left tuple's pairs, the one whose right tuple is closest in time: "latest" looks only at those that are
+    not younger than the left one. In a tie the earlier wins, then the last in the right stream's order."""
+    closest = []
+    for left in {l for l, _ in pairs}:
+        now = time_of["left", left]
+        partners = [(time_of["right", r], r) for l, r in pairs if l == left]
+        if match == "latest":
+            partners = [(t, r) for t, r in partners if t <= now]
+        if partners:
+            _, right = min(partners, key=lambda partner: (abs(now - partner[0]), partner[0], -partner[1]))
+            closest.append((left, right))
+    return closest
 
 
 def tick_size(window: TimeWindow) -> int:

@@ -52,7 +52,7 @@ def agree(found: dict[str, dict[int, int]]) -> None:
 
 GRID = ["equality-50-4K", "time-band-50-4K"]
 BESIDE = ["text", "decimals", "anti"]
-REAL = ["ticks"]
+REAL = ["ticks", "ticks-as-of"]
 if LONG:  # each of these takes a few seconds, mostly to compile
     GRID += ["composite-1K-4K", "square-1K-64", "ratio-1K-64"]
     BESIDE += ["heavy-hitter", "disorder", "drift", "bursts", "many-results", "left"]

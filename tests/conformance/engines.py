@@ -47,6 +47,7 @@ INDEXES = (*REGISTERED_INDEXES, "auto")
 WORKERS = (1, 2, 3, 8)
 ORDERS = ("none", "punctuated", "sorted")
 HOWS = ("inner", "left", "right", "full", "semi", "anti")
+MATCHES = ("all", "latest", "nearest")
 SIZES: dict[str, int | None] = {"1": 1, "7": 7, "64": 64, "whole": 1_000_000, "random": None}
 """Rows per push; None: random cuts, some of them empty."""
 ENGINE = {"algorithm": ALGORITHMS, "index": INDEXES, "workers": WORKERS}
@@ -78,7 +79,8 @@ def can_run(index: str, plan: Plan) -> bool:
 
 def rule(plans: Mapping[Any, Plan]) -> Callable[[Choice, Choice], bool]:
     """Which choices go together: an index needs something of the case's predicate. Algorithms that use one core
-    whatever they are given get two numbers of workers, not all."""
+    whatever they are given get two numbers of workers, not all. Only timestamps say what is closest, and only some
+    kinds of join ask for it."""
     able = {(case, index): can_run(index, plan) for case, plan in plans.items() for index in INDEXES}
 
     def may(a: Choice, b: Choice) -> bool:
@@ -88,6 +90,8 @@ def rule(plans: Mapping[Any, Plan]) -> Callable[[Choice, Choice], bool]:
         if chosen.keys() == {"algorithm", "workers"}:
             algorithm = REGISTERED_ALGORITHMS.get(chosen["algorithm"])
             return chosen["workers"] in (1, 3) or algorithm is None or not algorithm.one_core
+        if chosen.get("match", "all") != "all":
+            return chosen.get("how", "inner") in ("inner", "left") and chosen.get("window", TIMED[0]) in TIMED
         return True
 
     return may

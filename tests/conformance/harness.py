@@ -122,6 +122,7 @@ def run(
     *,
     order: str = "none",
     how: str = "inner",
+    match: str = "all",
     size: int | None = None,
     seed: int = 0,
     poll_every: int = 1,
@@ -141,7 +142,7 @@ def run(
     result = Run([], [], {})
     window = tuple(_argument(w, case) for w in windows[:2])
     with sj.WindowJoin(
-        case.left.schema, case.right.schema, on=case.on, window=window, how=how, order=order,
+        case.left.schema, case.right.schema, on=case.on, window=window, how=how, match=match, order=order,
         algorithm=engine.algorithm, index=engine.index, workers=engine.workers, device=device, **options,
     ) as join:  # fmt: skip
         for i, (side, batch) in enumerate(pushes):
@@ -171,6 +172,7 @@ def expected(
     windows: Windows,
     *,
     how: str = "inner",
+    match: str = "all",
     arrivals: list[tuple[oracle.Side, int]] | None = None,
 ) -> list[Pair]:
     """The oracle's rows for the case, in the order of sorted results."""
@@ -193,16 +195,26 @@ def expected(
         arrivals,
         lateness,
         how,  # type: ignore[arg-type]
+        match,  # type: ignore[arg-type]
     )
 
 
-def check(case: Case, result: Run, wanted: list[Pair], *, order: str, how: str = "inner", rows: bool = True) -> None:
+def check(
+    case: Case,
+    result: Run,
+    wanted: list[Pair],
+    *,
+    order: str,
+    how: str = "inner",
+    match: str = "all",
+    rows: bool = True,
+) -> None:
     """The right pairs, in the right sequence if sorted, with the promised watermarks and the right columns."""
     table = result.table
     found = pairs_of(table)
     testing.assert_same_rows(found, wanted, ordered=order == "sorted")
     if order == "punctuated":
-        check_watermarks(case, result)
+        check_watermarks(case, result, match)
     assert result.metrics["out"] == len(wanted)
     if rows:
         testing.assert_same_rows(table, gathered(case, found, how), ordered=True)
@@ -228,12 +240,15 @@ def taken(table: pa.Table, rows: pa.Array) -> pa.Table:
     })  # fmt: skip
 
 
-def check_watermarks(case: Case, result: Run) -> None:
-    """No result that comes after a watermark is earlier than it."""
+def check_watermarks(case: Case, result: Run, match: str = "all") -> None:
+    """No result that comes after a watermark is earlier than it. A closest partner's timestamp does not count."""
     left, right = case.times()
     promise: int | None = None
     for table, watermark in result.polls:
-        times = [max(([] if l is None else [left[l]]) + ([] if r is None else [right[r]])) for l, r in pairs_of(table)]
+        times = [
+            max(([] if l is None else [left[l]]) + ([] if r is None or match != "all" else [right[r]]))
+            for l, r in pairs_of(table)
+        ]
         if promise is not None and times:
             assert min(times) >= promise, f"a result at {min(times)} after the watermark {promise}"
         if watermark is not None:

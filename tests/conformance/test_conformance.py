@@ -21,6 +21,7 @@ from .engines import (
     ENGINE,
     HOWS,
     INDEXES,
+    MATCHES,
     ORDERS,
     SIZES,
     TIMED,
@@ -35,7 +36,9 @@ from .engines import (
 )  # fmt: skip
 from .harness import Case, Pair, check, expected, run
 
-WAYS: dict[str, Any] = {**ENGINE, "window": tuple(WINDOWS), "order": ORDERS, "how": HOWS, "size": tuple(SIZES)}
+WAYS: dict[str, Any] = {
+    **ENGINE, "window": tuple(WINDOWS), "order": ORDERS, "how": HOWS, "match": MATCHES, "size": tuple(SIZES),
+}  # fmt: skip
 FULL = ("case", "algorithm", "index", "window", "order")
 MAY = rule({name: case.plan for name, case in CASES.items()})
 STREAM_ROWS = table({"case": tuple(STREAMS), **WAYS}, FULL, MAY)
@@ -43,8 +46,9 @@ SHOWING: dict[str, Any] = {
     **WAYS,
     "window": tuple(name for name in WINDOWS if not name.endswith("-1") and name != "no-time-uneven"),
     "how": ("inner", "left", "right", "full"),
+    "match": ("all",),
 }
-"""Choices that let a run show pairs: semi and anti joins hide them, and a window of 1 holds next to none."""
+"""Choices that let a run show all pairs: semi and anti joins hide them, and a window of 1 holds next to none."""
 VALUE_WAYS = WAYS if LONG else SHOWING
 VALUE_ROWS = table(
     {"case": tuple(VALUES), **VALUE_WAYS}, FULL, MAY, {frozenset(("case", name)) for name in WAYS if name != "index"}
@@ -64,26 +68,26 @@ def test_the_tables_have_all_pairs() -> None:
 
 
 @cache
-def wanted(name: str, window: str, how: str = "inner") -> list[Pair]:
+def wanted(name: str, window: str, how: str = "inner", match: str = "all") -> list[Pair]:
     """The oracle's answer where it does not depend on how the streams were pushed."""
-    return expected(CASES[name], WINDOWS[window], how=how)
+    return expected(CASES[name], WINDOWS[window], how=how, match=match)
 
 
-def answer(case: Case, window: str, how: str, arrivals: list) -> list[Pair]:
+def answer(case: Case, window: str, how: str, match: str, arrivals: list) -> list[Pair]:
     if case.lateness is None and WINDOWS[window].time:
-        return wanted(case.name, window, how)
-    return expected(case, WINDOWS[window], how=how, arrivals=arrivals)
+        return wanted(case.name, window, how, match)
+    return expected(case, WINDOWS[window], how=how, match=match, arrivals=arrivals)
 
 
 def judge(row: Row, seed: int) -> list[Pair]:
     """Run it and compare; returns the oracle's answer."""
     choice: Any = row
     case, window, order, how = CASES[choice["case"]], choice["window"], choice["order"], choice["how"]
-    size = SIZES[choice["size"]]
-    result = run(case, engine_of(row), WINDOWS[window], order=order, how=how, size=size, seed=seed)
-    rows = answer(case, window, how, result.arrivals)
+    size, match = SIZES[choice["size"]], choice["match"]
+    result = run(case, engine_of(row), WINDOWS[window], order=order, how=how, match=match, size=size, seed=seed)
+    rows = answer(case, window, how, match, result.arrivals)
     try:
-        check(case, result, rows, order=order, how=how)
+        check(case, result, rows, order=order, how=how, match=match)
     except AssertionError as error:
         raise AssertionError(f"{row}, seed {seed}: {error}") from None
     return rows
@@ -149,12 +153,15 @@ def test_interleaving_does_not_matter(row: Row) -> None:
             check(case, result, wanted(case.name, window), order=order)
 
 
-@pytest.mark.parametrize("row", each(table({"how": HOWS, **ENGINE}, ("how", "algorithm", "index"), MAY)))
+@pytest.mark.parametrize(
+    "row", each(table({"how": HOWS, "match": MATCHES, **ENGINE}, ("how", "algorithm", "index"), MAY))
+)
 def test_watermarks_advance(row: Row) -> None:
     """A watermark that never moved would keep its promise too."""
     case = CASES["increasing-keys"]
-    how: Any = row["how"]
-    result = run(case, engine_of(row), WINDOWS["time"], order="punctuated", how=how, size=1)
+    choice: Any = row
+    how, match = choice["how"], choice["match"]
+    result = run(case, engine_of(row), WINDOWS["time"], order="punctuated", how=how, match=match, size=1)
     marks = [mark for _, mark in result.polls if mark is not None]
     assert marks == sorted(marks)
     least = min(max(times) for times in case.times()) - 2 * 12

@@ -20,7 +20,7 @@ from streamjoin.window import CountWindow, TimeWindow
 
 from .. import interpreted
 from ..long import LONG
-from .engines import ALGORITHMS, HOWS, INDEXES, ORDERS, WORKERS, Engine, Windows, can_run
+from .engines import ALGORITHMS, HOWS, INDEXES, MATCHES, ORDERS, WORKERS, Engine, Windows, can_run
 from .harness import Case, check, expected, numbered, run
 from .predicates import FAMILIES, Writer, schema, table
 
@@ -82,7 +82,7 @@ POOL = [
 
 SHARED = ("l.b = r.b", "l.b BETWEEN r.b AND r.b + 10")
 SHOWING = {
-    "windows": Windows(TimeWindow(200), CountWindow(60)), "order": "none", "how": "inner", "size": None,
+    "windows": Windows(TimeWindow(200), CountWindow(60)), "order": "none", "how": "inner", "match": "all", "size": None,
     "poll_every": 1, "lengths": (60, 60), "time_type": pa.int64(), "lateness": None, "seed": 3,
 }  # fmt: skip
 """A run in which each predicate of the pool finds pairs."""
@@ -109,10 +109,13 @@ def settings_of_a_run(draw: Any) -> dict[str, Any]:
     """Everything about a run but its columns and predicate."""
     left, right = draw(WINDOW), draw(WINDOW)
     counted = isinstance(left, CountWindow) and isinstance(right, CountWindow)
+    match = draw(st.sampled_from(MATCHES))
+    timed = match != "all" or not counted or draw(st.booleans())
     return {
-        "windows": Windows(left, right, time=not counted or draw(st.booleans())),
+        "windows": Windows(left, right, timed),
+        "match": match,
         "order": draw(st.sampled_from(ORDERS)),
-        "how": draw(st.sampled_from(HOWS)),
+        "how": draw(st.sampled_from(HOWS if match == "all" else ("inner", "left"))),
         "size": draw(SIZES),
         "poll_every": draw(st.sampled_from([1, 3, 1000])),
         "lengths": (draw(LENGTHS), draw(LENGTHS)),
@@ -133,15 +136,15 @@ def judge(
     for side_types, count, number in zip(types, options.pop("lengths"), ("ln", "rn"), strict=True):
         sides.append(numbered(table(rng, side_types, count, stamps(rng, count, time_type)), number))
     case = Case("random", *sides, on, lateness=options.pop("lateness"))
-    windows, order, how = (options.pop(name) for name in ("windows", "order", "how"))
+    windows, order, how, match = (options.pop(name) for name in ("windows", "order", "how", "match"))
     results = 0
     plan = case.plan
     for index in rng.sample([index for index in INDEXES if can_run(index, plan)], indexes):
         engine = Engine(rng.choice(ALGORITHMS), index, rng.choice(WORKERS))
-        result = run(case, engine, windows, order=order, how=how, **options)
-        wanted = expected(case, windows, how=how, arrivals=result.arrivals)
+        result = run(case, engine, windows, order=order, how=how, match=match, **options)
+        wanted = expected(case, windows, how=how, match=match, arrivals=result.arrivals)
         try:
-            check(case, result, wanted, order=order, how=how)
+            check(case, result, wanted, order=order, how=how, match=match)
         except AssertionError as error:
             raise AssertionError(f"{engine}: {error}") from None
         results += len(wanted)
@@ -218,8 +221,8 @@ def test_random_predicates_compiled(family: str) -> None:
     def random_predicates(predicate: Any, seed: int, order: str) -> None:
         nonlocal found
         how_run = {
-            "windows": Windows(TimeWindow(30), CountWindow(20)), "order": order, "how": "full", "size": None,
-            "poll_every": 1, "lengths": (40, 30), "time_type": pa.int64(), "lateness": None, "seed": seed,
+            "windows": Windows(TimeWindow(30), CountWindow(20)), "order": order, "how": "full", "match": "all",
+            "size": None, "poll_every": 1, "lengths": (40, 30), "time_type": pa.int64(), "lateness": None, "seed": seed,
         }  # fmt: skip
         if not LONG:
             how_run |= {"windows": Windows(TimeWindow(30), TimeWindow(20)), "order": "none", "size": 1000}

@@ -231,3 +231,12 @@ def test_a_rearranged_equality_finds_its_pairs(monkeypatch: pytest.MonkeyPatch) 
     assert out.cast(pa.schema({"ts": pa.int64(), "ts_right": pa.int64()})).to_pylist() == [
         {"ts": 5_000_000, "ts_right": 0}
     ]
+
+
+def test_which_partners_are_reported_is_said() -> None:
+    plan = sj.explain(LEFT, RIGHT, on="l.a = r.a", match="latest", time="ts", window="5 minutes")
+    assert plan.match == "latest"
+    assert re.search("match +latest: .* not younger", str(plan))
+    assert "match" not in str(sj.explain(LEFT, RIGHT, on="l.a = r.a")).splitlines()[1]
+    with pytest.raises(sj.ArgumentError, match="time="):
+        sj.explain(LEFT, RIGHT, on="l.a = r.a", match="latest")

@@ -16,6 +16,9 @@ from hypothesis import strategies as st
 import streamjoin as sj
 from streamjoin import oracle
 from streamjoin.engine import replay
+from streamjoin.predicate import plan_for, slots
+from streamjoin.predicate.evaluate import is_true
+from streamjoin.store import walk_back
 
 from .. import constants, interpreted
 from ..predicates import BAND
@@ -69,6 +72,89 @@ def test_tables_of_any_order_in_slices_of_any_size(
     assert sorted(found, key=str) == sorted(wanted, key=str)
     if order == "sorted":
         assert found == wanted
+
+
+AS_OF = (
+    "l.k = r.k",
+    "l.k = r.k AND l.p > r.p",
+    "l.p > r.p",
+    "l.k IS NULL OR l.k <= r.k",
+    "TRUE",
+    "l.s = r.s",
+    "l.k = 2 AND r.p > 1",
+)
+"""With and without equality, NULLs that match, no condition, texts whose hashes must be compared again, a filter."""
+AS_OF_ROWS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3), st.integers(0, 3)), max_size=25)
+
+
+def as_of_table(rows: list[tuple[int, int, int]]) -> pa.Table:
+    """Every key of 0 is NULL. Texts are long."""
+    keys = [k or None for _, k, _ in rows]
+    columns = {
+        "t": pa.array([t for t, _, _ in rows], pa.int64()), "k": pa.array(keys, pa.int64()),
+        "p": pa.array([p for _, _, p in rows], pa.int32()), "n": pa.array(range(len(rows)), pa.int64()),
+        "s": pa.array([None if k is None else f"a long text {k}" for k in keys], pa.string()),
+    }  # fmt: skip
+    return pa.table(columns)
+
+
+@pytest.mark.parametrize("on", AS_OF)
+@given(
+    AS_OF_ROWS, AS_OF_ROWS, st.sampled_from(WINDOWS), st.sampled_from(WINDOWS), st.sampled_from(["inner", "left"]),
+    st.sampled_from(["latest", "nearest"]), st.sampled_from(["none", "sorted", "punctuated"]), st.booleans(),
+    st.sampled_from([0, 1, 3, 1000]), st.sampled_from(["compiled", "meanwhile", "running"]),
+)  # fmt: skip
+@settings(max_examples=50)
+def test_as_of_joins_of_tables(
+    on: str,
+    l: list[tuple[int, int, int]],
+    r: list[tuple[int, int, int]],
+    wl: Any,
+    wr: Any,
+    how: Any,
+    match: Any,
+    order: Any,
+    in_order: bool,
+    patience: int,
+    way: str,
+) -> None:
+    """Walking back in compiled code, in NumPy until there is some, or, where that takes too long, the running join."""
+    if in_order:
+        l, r = sorted(l, key=lambda row: row[0]), sorted(r, key=lambda row: row[0])
+    tables = as_of_table(l), as_of_table(r)
+    with smaller(SLICE=7, ENOUGH=3, WALK_FREE=0, WALK_PATIENCE=patience, WALK_AT_ONCE=5) as patch:
+        interpreted.install(patch)
+        if way == "meanwhile":
+            patch.setattr("streamjoin.engine.as_of.rehearsed", lambda *_: lambda: False)
+            patch.setattr(walk_back, "link", walk_back._link_in_numpy)
+            patch.setattr(walk_back, "last_below", walk_back._last_below_in_numpy)
+        out = sj.join(
+            *tables, on=on, window=(wl, wr), time="t", how=how, match=match, order=order,
+            index="auto" if way != "running" else "scan",
+        )  # fmt: skip
+    plan = plan_for(on, *(t.schema for t in tables))
+    windows = tuple(sj.CountWindow(w) if isinstance(w, int) else w for w in (wl, wr))
+    wanted = oracle.join_rows(
+        *(t.to_pylist() for t in tables), is_true(plan.predicate), windows, time=("t", "t"), how=how, match=match,
+    )  # fmt: skip
+    found = list(zip(out["n"].to_pylist(), out["n_right"].to_pylist(), strict=True))
+    assert sorted(found, key=str) == sorted(wanted, key=str)
+    if order == "sorted":
+        assert found == wanted
+    rows = [None if n is None else tables[1].slice(n, 1).to_pylist()[0] for _, n in found]
+    for name in ("t", "k", "p", "s"):
+        assert out[name].to_pylist() == [tables[0][name][n].as_py() for n, _ in found]
+        assert out[f"{name}_right"].to_pylist() == [None if row is None else row[name] for row in rows]
+
+
+def test_a_false_hash_does_not_hide_the_partner_behind_it() -> None:
+    """Long texts are compared by hash. Where two hashes are the same by chance, the running join decides."""
+    tables = as_of_table([(5, 1, 0)]), as_of_table([(1, 1, 0), (2, 2, 0)])
+    with smaller() as patch:
+        interpreted.install(patch)
+        patch.setattr(slots, "text_words", lambda texts, domain: (np.full(len(texts), 2**63 - 1), None))
+        arguments: dict[str, Any] = {"on": "l.s = r.s", "window": sj.TimeWindow(9), "time": "t", "match": "latest"}
+        assert sj.join(*tables, **arguments)["n_right"].to_pylist() == [0]
 
 
 def slow_reader(rows: pa.Table, size: int, read: list[int]) -> pa.RecordBatchReader:

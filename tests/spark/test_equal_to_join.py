@@ -32,14 +32,19 @@ TYPES = {
     "day": pa.date32(), "at": pa.timestamp("us", "UTC"), "local": pa.timestamp("us"), "text": pa.string(),
 }  # fmt: skip
 """What predicates may read; `stream` adds columns that only travel along."""
-BANDS = [
+CONSTANT_BANDS = [
     "l.int BETWEEN r.int - 1 AND r.int + 1",
     "l.big BETWEEN r.big - 1 AND r.big + 1",
     "l.double BETWEEN r.double - 0.5 AND r.double + 0.5",
+    "abs(l.double - r.double) <= 0.5",
+    "l.cents - r.cents BETWEEN -1 AND 1",
     "l.day BETWEEN r.day AND r.day + 1",
-    "l.text <= r.text",
     "l.at BETWEEN r.at - INTERVAL 1 SECOND AND r.at",
+]
+BANDS = [
+    "l.text <= r.text",
     "l.cents <= r.cents",
+    *CONSTANT_BANDS,
 ]
 TIME_WINDOWS = [(sj.TimeWindow(30), sj.TimeWindow(30)), (sj.TimeWindow(5), sj.TimeWindow(80))]
 OTHER_WINDOWS = [(25, 40), (10, sj.TimeWindow(25)), (sj.TimeWindow(9), 15)]
@@ -76,8 +81,9 @@ def predicate(rng: random.Random, routing: str) -> str:
         if routing == "hash":
             keys = rng.sample(sorted(TYPES), rng.choice([1, 1, 2]))
             written = " AND ".join([*(f"l.{key} = r.{key}" for key in keys), *rng.choice([[], [f"({written})"]])])
-        elif routing == "range":
-            written = " AND ".join([rng.choice(BANDS), *rng.choice([[], [f"({written})"]])])
+        elif routing in ("range", "blocks"):
+            bands = BANDS if routing == "range" else CONSTANT_BANDS
+            written = " AND ".join([rng.choice(bands), *rng.choice([[], [f"({written})"]])])
         on = f"({written}) AND l.id >= 0 AND r.id >= 0"
         try:
             plan_for(on, *(pa.schema([("id", pa.int64()), *TYPES.items()]) for _ in SIDES))
@@ -125,9 +131,9 @@ def check(found: pa.Table, want: pa.Table, context: Any) -> None:
 
 
 MOST_BATCHES = 4 if LONG else 2
-ROUTINGS = ("broadcast", "hash", "range")
+ROUTINGS = ("broadcast", "hash", "range", "blocks")
 HOWS = ("left", "right", "full", "semi", "anti")
-DEALT = [("broadcast", 2), ("hash", 3), ("range", 2)]
+DEALT = [("broadcast", 2), ("hash", 3), ("range", 2), ("blocks", 3)]
 
 
 @pytest.mark.usefixtures("few_kernels")
@@ -249,6 +255,7 @@ def test_late_rows(spark: Any, routing: str, tmp_path: Path, rng: random.Random)
         assert sum(step[f"{side}_late"] for step in figures) == rows.num_rows
         assert sum(step[f"{side}_in"] for step in figures) == 200
     assert sum(step["out"] for step in figures) == want.num_rows
+    assert figures[-1]["routing"].startswith(f"{routing}: asked for")
 
 
 @pytest.mark.parametrize("window", [sj.TimeWindow(100), 40] if LONG else [40], ids=str)

@@ -8,9 +8,9 @@ from typing import Any
 
 from ..arrow.tables import as_schema
 from ..gpu.scan import described_device
-from ..predicate import Predicate, check_aliases, not_too_deep, plan_for
+from ..predicate import Predicate, check_aliases
 from ..predicate.expr import Expr
-from ..predicate.lower import Lowered, lower
+from ..predicate.lower import Lowered
 from ..predicate.plan import Band, Interval, Plan
 from ..predicate.recheck import slow_terms
 from ..predicate.render import render
@@ -18,7 +18,8 @@ from ..side import SIDES, Side, other
 from ..store.index_choice import paths, usual_index
 from ..store.key_choice import KeyChooser
 from ..store.registry import INDEXES
-from .options import Options, check_options
+from .options import Match, Options
+from .planning import planned
 
 WIDTH = 12
 
@@ -53,11 +54,16 @@ class Explanation:
     """The index that runs it: the one that was asked for, or what "auto" picks for all but short windows."""
     device: str
     """What scans windows: "cpu", or "gpu" and when."""
+    match: Match
+    """Which of a left row's partners are reported."""
     paths: Mapping[str, str]
     """What "auto" chooses from, by what it costs on this machine; empty if an index was asked for."""
 
     def __str__(self) -> str:
-        lines = [_line("predicate", self.predicate), _line("best key", _KINDS[self.kind])]
+        lines = [_line("predicate", self.predicate)]
+        if self.match != "all":
+            lines.append(_line("match", f"{self.match}: {_MATCHES[self.match]}"))
+        lines += [_line("best key", _KINDS[self.kind])]
         lines += _listing("", self.equalities)
         lines += [_line("index", self._index())]
         lines += [_line("device", self.device)] * (self.device != "cpu")
@@ -112,6 +118,10 @@ _KINDS = {
     "range": "range: intervals open on one side",
     "none": "none",
 }
+_MATCHES = {
+    "latest": "of a left row's partners the last one that is not younger",
+    "nearest": "of a left row's partners the one closest in time",
+}
 _EXACT = "exact: it replaces the conditions it comes from"
 _INEXACT = "necessary: from rearranged arithmetic, so candidates are checked again"
 
@@ -126,6 +136,7 @@ def explain(
     time: Any = None,
     lateness: Any = 0,
     how: Any = "inner",
+    match: Any = "all",
     algorithm: Any = "auto",
     index: Any = "auto",
     workers: Any = None,
@@ -138,13 +149,9 @@ def explain(
     `left` and `right` are schemas, tables or data frames; `window` may be left out.
     """
     schemas = as_schema(left, "left"), as_schema(right, "right")
-    with not_too_deep():
-        plan = plan_for(on, *schemas, aliases)
-        lowered = lower(plan)
-    options = check_options(
-        *schemas, window=1 if window is None else window, time=time, lateness=lateness, how=how,
-        algorithm=algorithm, index=index, workers=workers, order=order, late=late, device=device,
-        has_equality=bool(plan.equalities), has_order=lowered.has_order,
+    plan, lowered, options = planned(
+        *schemas, on, aliases, window=1 if window is None else window, time=time, lateness=lateness, how=how,
+        match=match, algorithm=algorithm, index=index, workers=workers, order=order, late=late, device=device,
     )  # fmt: skip
     return _explanation(plan, lowered, options, check_aliases(aliases))
 
@@ -180,6 +187,7 @@ def _explanation(plan: Plan, lowered: Lowered, options: Options, aliases: tuple[
         keys={side: KeyChooser(lowered, side).first_key(aliases) for side in SIDES},
         index=options.index if options.index != "auto" else usual_index(lowered.has_order),
         device=described_device(lowered, options.device),
+        match=options.match,
         paths=paths(lowered) if options.index == "auto" else {},
     )
 

@@ -22,6 +22,8 @@ from ..window import CountWindow, TimeUnit, TimeWindow, check_windows, lateness_
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
 """Which rows are reported: matching pairs; also the unmatched rows of one or both sides; left rows with or without a
 match."""
+Match = Literal["all", "latest", "nearest"]
+"""Which partners a left row is reported with: all; the last one that is not younger; the one closest in time."""
 Order = Literal["none", "punctuated", "sorted"]
 """As found; as found with watermarks; by result timestamp and both positions, the same sequence on every run."""
 Algorithm = Literal[
@@ -45,11 +47,14 @@ MOST_WORKERS = 256
 MAX_PENDING, MAX_BATCH, MAX_WAIT = 1 << 24, 1 << 16, 0.005
 
 
+Windows = dict[Side, TimeWindow | CountWindow]
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Checked arguments; windows and lateness are in ticks of the time columns or in rows."""
 
-    windows: dict[Side, TimeWindow | CountWindow]
+    windows: Windows
     time: TimeColumns | None
     lateness: int
     how: How
@@ -58,6 +63,7 @@ class Options:
     index: str
     workers: int
     late: Late
+    match: Match = "all"
     device: DeviceName = "cpu"
     algorithm_why: str = "asked for"
     max_pending: int = MAX_PENDING
@@ -91,6 +97,7 @@ def check_options(
     workers: Any,
     order: Any,
     late: Any,
+    match: Any = "all",
     device: Any = "cpu",
     max_pending: Any = MAX_PENDING,
     max_batch: Any = MAX_BATCH,
@@ -104,17 +111,20 @@ def check_options(
     check_windows(windows, columns is not None, window)
     unit = columns.unit if columns else None
     crew = _workers(workers)
+    how = choose("how", how, get_args(How))
+    match = _match(match, how, columns)
     return Options(
-        windows={"left": _in_ticks(windows[0], unit), "right": _in_ticks(windows[1], unit)},
+        windows=_reaching({"left": _in_ticks(windows[0], unit), "right": _in_ticks(windows[1], unit)}, match),
         time=columns,
         lateness=lateness_ticks(lateness, unit),
-        how=choose("how", how, get_args(How)),
+        how=how,
         order=choose("order", order, get_args(Order)),
         algorithm=_algorithm(algorithm, crew),
         algorithm_why="asked for" if algorithm != "auto" else f"{crew} worker{'s' * (crew > 1)}",
         index=_index(index if device != "gpu" else _scanned(index), has_equality, has_order),
         workers=crew,
         late=choose("late", late, get_args(Late)),
+        match=match,
         device=_device(device),
         max_pending=_rows("max_pending", max_pending),
         max_batch=_rows("max_batch", max_batch),
@@ -127,6 +137,31 @@ def _in_ticks(window: TimeWindow | CountWindow, unit: TimeUnit | None) -> TimeWi
         return window
     assert unit is not None
     return TimeWindow(ticks(window, unit))
+
+
+def _match(match: Any, how: str, columns: TimeColumns | None) -> Match:
+    chosen: Match = choose("match", match, get_args(Match))
+    if chosen == "all":
+        return chosen
+    if how not in ("inner", "left"):
+        raise ArgumentError(
+            f"match: {match!r} gives each left row its closest partner, which how={how!r} does not ask for; use "
+            "how='inner' or how='left', or match='all'"
+        )
+    if columns is None:
+        raise ArgumentError(
+            f'match: {match!r} compares timestamps, and there is no time column; give its name, as in time="ts", or '
+            "use match='all'"
+        )
+    return chosen
+
+
+def _reaching(windows: Windows, match: Match) -> Windows:
+    """The windows, with a left one no longer than it must be: of the right tuples that come after a left one, its
+    latest partner can only be one with the same timestamp, and those a time window of either stream lets in."""
+    if match == "latest" and any(isinstance(window, TimeWindow) for window in windows.values()):
+        return {**windows, "left": TimeWindow(1)}
+    return windows
 
 
 def _algorithm(algorithm: Any, workers: int) -> str:

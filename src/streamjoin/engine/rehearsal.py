@@ -45,16 +45,10 @@ _LARGEST_TIME = {"int8": 100, "uint8": 200, "int16": 30_000, "uint16": 60_000}
 """Made-up times stay below these, where the time column is narrow."""
 
 Schemas = Mapping[Side, pa.Schema]
+Run = Callable[[Options, Lowered, Schemas], None]
 
 
-def rehearsed(options: Options, lowered: Lowered, schemas: Schemas) -> Callable[[], bool]:
-    """Begin the rehearsal of a join, unless it has been rehearsed. Returns what says whether all is compiled."""
-    if is_first() or is_rehearsing():
-        return lambda: True
-    return REHEARSALS.begin(_key(options, lowered, schemas), lambda: rehearse(options, lowered, schemas))
-
-
-def _key(options: Options, lowered: Lowered, schemas: Schemas) -> Hashable:
+def _key(options: Options, lowered: Lowered, schemas: Schemas) -> tuple[Hashable, ...]:
     """All that decides which functions are called, and with which types."""
     types = tuple(str(field.type) for side in SIDES for field in schemas[side])
     slots = tuple(slot.dtype for side in SIDES for slot in lowered.slots[side])
@@ -64,8 +58,8 @@ def _key(options: Options, lowered: Lowered, schemas: Schemas) -> Hashable:
     functions = tuple((type(node).__name__, getattr(node, "op", ""), str(node.type)) for node in nodes)
     return (
         options.algorithm, options.index, options.device, options.workers > 1, options.needs_order,
-        options.time is None, options.how, options.order, types, slots, lowered.lines, lowered.condition, functions,
-        keys,
+        options.time is None, options.how, options.match, options.order, types, slots, lowered.lines,
+        lowered.condition, functions, keys,
     )  # fmt: skip
 
 
@@ -87,6 +81,14 @@ def rehearse(options: Options, lowered: Lowered, schemas: Schemas) -> None:
             steps.close()
     if lowered.lines:
         note_comparison(lowered, _measured_comparison(lowered, schemas, options.time))
+
+
+def rehearsed(options: Options, lowered: Lowered, schemas: Schemas, run: Run = rehearse) -> Callable[[], bool]:
+    """Begin the rehearsal of a join, unless it has been rehearsed. Returns what says whether all is compiled."""
+    if is_first() or is_rehearsing():
+        return lambda: True
+    key = run.__module__, *_key(options, lowered, schemas)
+    return REHEARSALS.begin(key, lambda: run(options, lowered, schemas))
 
 
 def _measured_comparison(lowered: Lowered, schemas: Schemas, time_columns: TimeColumns | None) -> float:

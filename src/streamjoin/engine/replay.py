@@ -18,7 +18,9 @@ from ..compile.generic import extremes, is_ascending
 from ..errors import ArgumentError, DataError, StateError
 from ..predicate import Predicate
 from ..side import SIDES, Side
-from .options import Algorithm, DeviceName, How, IndexName, Order
+from .as_of import join_as_of
+from .options import Algorithm, DeviceName, How, IndexName, Match, Order
+from .planning import planned
 from .window_join import LatenessArgument, WindowArgument, WindowJoin
 
 SLICE = 1 << 15
@@ -36,21 +38,33 @@ def join(
     time: str | tuple[str, str] | None = None,
     lateness: LatenessArgument = 0,
     how: How = "inner",
+    match: Match = "all",
     algorithm: Algorithm = "auto",
     index: IndexName = "auto",
     workers: int | None = None,
     device: DeviceName = "auto",
     order: Order = "none",
     aliases: Sequence[str] | None = None,
+    suffix: str = "_right",
 ) -> pa.Table:
     """Join two tables as if they had been streamed. Their rows may be in any order: none is late.
 
     Without a time column the order of pushing counts: the whole left table, then the whole right one.
     """
     tables = as_table(left, "left"), as_table(right, "right")
+    if match != "all" and algorithm == index == "auto" and device != "gpu":
+        schemas = as_schema(tables[0], "left"), as_schema(tables[1], "right")
+        plan = planned(
+            *schemas, on, aliases, window=window, time=time, lateness=lateness, how=how, match=match,
+            algorithm=algorithm, index=index, workers=workers, device=device, order=order, late="drop",
+        )  # fmt: skip
+        found = join_as_of(*tables, plan, suffix)
+        if found is not None:
+            return found
     with WindowJoin(
-        tables[0].schema, tables[1].schema, on=on, window=window, time=time, lateness=lateness, how=how,
-        algorithm=algorithm, index=index, workers=workers, device=device, order=order, aliases=aliases, max_batch=SLICE,
+        tables[0].schema, tables[1].schema, on=on, window=window, time=time, lateness=lateness, how=how, match=match,
+        algorithm=algorithm, index=index, workers=workers, device=device, order=order, aliases=aliases, suffix=suffix,
+        max_batch=SLICE,
     ) as running:  # fmt: skip
         return pa.concat_tables(replay(running, *tables))
 
@@ -64,12 +78,14 @@ def join_batches(
     time: str | tuple[str, str] | None = None,
     lateness: LatenessArgument = 0,
     how: How = "inner",
+    match: Match = "all",
     algorithm: Algorithm = "auto",
     index: IndexName = "auto",
     workers: int | None = None,
     device: DeviceName = "auto",
     order: Order = "none",
     aliases: Sequence[str] | None = None,
+    suffix: str = "_right",
 ) -> pa.RecordBatchReader:
     """The same join as `join`, but its results come one batch after the other while the inputs are read.
 
@@ -80,8 +96,9 @@ def join_batches(
     if left is right and isinstance(left, pa.RecordBatchReader):
         raise ArgumentError("right: it is the same reader as left, and a reader can be read once; open another one")
     running = WindowJoin(
-        as_schema(left, "left"), as_schema(right, "right"), on=on, window=window, time=time, lateness=lateness, how=how,
-        algorithm=algorithm, index=index, workers=workers, device=device, order=order, aliases=aliases, max_batch=SLICE,
+        as_schema(left, "left"), as_schema(right, "right"), on=on, window=window, time=time, lateness=lateness,
+        how=how, match=match, algorithm=algorithm, index=index, workers=workers, device=device, order=order,
+        aliases=aliases, suffix=suffix, max_batch=SLICE,
     )  # fmt: skip
 
     def results() -> Iterator[pa.RecordBatch]:

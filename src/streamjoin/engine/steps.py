@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Integers, Rows
+from ..arrow.fields import taken
 from ..arrow.tables import contiguous
 from ..arrow.times import Times, read_time
 from ..compile.background import is_rehearsing
@@ -62,7 +63,7 @@ class Steps:
         """Whether the join itself reads columns. Otherwise rows must be in their places only for the results."""
         self._chores = [] if self._needs_payload else [payload.settling for payload in self.payload.values()]
         self.progress = Progress(options.lateness)
-        self._may_wait = options.needs_order and options.time is not None
+        self._may_wait = options.match != "all" or (options.needs_order and options.time is not None)
         """Whether rows of one stream may have to wait for the other."""
         self._push_order = PushOrder()
         front = InOrder if options.needs_order else AsFound
@@ -70,7 +71,7 @@ class Steps:
         payload, run_all = self.payload, self._crew.run  # not `self`: threads hold these, and would hold everything
         self._recheck = Recheck(
             lowered,
-            lambda side, rows, names: payload[side].take(rows, names),
+            lambda side, rows, names: taken(payload[side].take, schemas[side], rows, names),
             lambda left, right, *rows: have_same_texts(payload["left"], left, payload["right"], right, *rows),
         )
 
@@ -85,7 +86,7 @@ class Steps:
         self._queue: deque[Step] = deque()
         self._work: Iterator[Pairs] | None = None
         by_time = options.time is not None and not options.needs_order
-        self.results = Results(options.how, options.order, algorithm.finds_late, by_time)
+        self.results = Results(options.how, options.order, algorithm.finds_late, by_time, options.match)
         self.latency = Latency()
         self._release_at = dict.fromkeys(SIDES, RELEASE_ROWS)
         self._unforgotten = 0
@@ -105,7 +106,7 @@ class Steps:
         """How many rows of a stream wait for the other one, if they are too many to take more; else 0."""
         if not self._may_wait or not self.progress.is_ahead(side):
             return 0
-        waiting = self._front.waiting(side)
+        waiting = self._front.waiting(side) + (self.results.undecided if side == "left" else 0)
         return waiting if waiting >= max(self._options.max_pending, MAX_BATCH) else 0
 
     def take(
@@ -174,7 +175,7 @@ class Steps:
         self.advance(without_limit=True)
         for pairs in self.topology.finish():
             for left, right in zip(*pairs, strict=True):
-                self.results.add(left, right)
+                self.results.add(left, right, self._times)
         self.results.end(self._times)
         self.results.close(self._times)
 
@@ -211,6 +212,7 @@ class Steps:
         return {
             **sides,
             "pending": len(self.results),
+            "undecided": self.results.undecided,
             "comparisons": topology.comparisons,
             "latency_ms": self.latency.percentiles(),
             "index": " and ".join(dict.fromkeys(figures["index"] for figures in indexes.values())),
@@ -235,7 +237,7 @@ class Steps:
                 return False
             step = self._queue.popleft()
             self._unforgotten += step.rows
-            self.results.begin(step)
+            self.results.begin(step, self._times)
             # The front counts all that was taken in as seen, so its floors hold for later steps if none is waiting. A
             # rehearsal stores everything, so that it fills subwindows.
             is_last = not self._queue and not is_rehearsing()
@@ -243,7 +245,7 @@ class Steps:
             self._work = self.topology.step(step.batches, self._chores, floors)
         for pairs in self._work:
             for left, right in zip(*pairs, strict=True):
-                self.results.add(left, right)
+                self.results.add(left, right, self._times)
             if limit is not None and self.results.count >= limit:
                 return False
         self._work = None
@@ -263,10 +265,19 @@ class Steps:
                 if unmet:
                     floor = min(floor, *(bound[side][0] for bound in unmet))
                 results.expire(side, floor, self._times)
+        if self._options.match != "all":
+            self._decide(unmet)
         results.settle(self._times, self._earliest(unmet) if unmet else None)
         for side, payload in self.payload.items():
             if payload.rows >= self._release_at[side]:
                 self._release(side)
+
+    def _decide(self, unmet: list[Unmet]) -> None:
+        """Report the left tuples whose closest partner is known."""
+        time = self._front.next_time("right")
+        if time is not None:
+            rows = np.array([bound["right"][1] for bound in unmet], np.int64)
+            self.results.decide(min([time, *self._times("right", rows).tolist()]), self._times)
 
     def _earliest(self, unmet: list[Unmet]) -> int:
         """Pairs that the topology will find later have at least this timestamp."""

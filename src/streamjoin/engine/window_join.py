@@ -24,13 +24,14 @@ from ..arrow.tables import as_schema, as_table, conform, restored, result_schema
 from ..arrow.times import Times, read_time
 from ..compile.cache import cache_directory
 from ..errors import ArgumentError, BackPressure, DataError, StateError
-from ..predicate import Predicate, not_too_deep, plan_for
+from ..predicate import Predicate, not_too_deep
 from ..predicate.lower import lower
 from ..side import SIDES, Side
 from ..store.costs import costs
 from ..window import Duration, TimeWindow, Window
 from .intake import Intake
-from .options import MAX_BATCH, MAX_PENDING, MAX_WAIT, Algorithm, DeviceName, How, IndexName, Late, Order, check_options
+from .options import MAX_BATCH, MAX_PENDING, MAX_WAIT, Algorithm, DeviceName, How, IndexName, Late, Match, Order
+from .planning import planned
 from .rehearsal import rehearsed
 from .steps import Steps
 
@@ -68,6 +69,7 @@ class WindowJoin:
         time: str | tuple[str, str] | None = None,
         lateness: LatenessArgument = 0,
         how: How = "inner",
+        match: Match = "all",
         algorithm: Algorithm = "auto",
         index: IndexName = "auto",
         workers: int | None = None,
@@ -75,22 +77,19 @@ class WindowJoin:
         order: Order = "none",
         aliases: Sequence[str] | None = None,
         late: Late = "drop",
+        suffix: str = "_right",
         max_pending: int = MAX_PENDING,
         max_batch: int = MAX_BATCH,
         max_wait: float | timedelta = MAX_WAIT,
     ) -> None:
         left, right = as_schema(left, "left"), as_schema(right, "right")
         self._schemas: dict[Side, pa.Schema] = {"left": left, "right": right}
-        with not_too_deep():
-            self.plan = plan_for(on, left, right, aliases)
-            lowered = lower(self.plan)
-        self.options = check_options(
-            left, right, window=window, time=time, lateness=lateness, how=how,
+        self.plan, lowered, self.options = planned(
+            left, right, on, aliases, window=window, time=time, lateness=lateness, how=how, match=match,
             algorithm=algorithm, index=index, workers=workers, order=order, late=late, device=device,
             max_pending=max_pending, max_batch=max_batch, max_wait=max_wait,
-            has_equality=bool(self.plan.equalities), has_order=lowered.has_order,
         )  # fmt: skip
-        self._schema = result_schema(left, right, how)
+        self._schema = result_schema(left, right, how, suffix)
         with not_too_deep():
             if self.options.is_scanned and self.options.device != "gpu":
                 lowered = lower(self.plan, with_keys=False)
@@ -236,7 +235,8 @@ class WindowJoin:
     def metrics(self) -> dict[str, Any]:
         """Counts in, out and late, comparisons, latency percentiles in ms, window occupancy, figures per worker.
 
-        A side's `window` counts the tuples that later ones of the other side can still meet.
+        A side's `window` counts the tuples that later ones of the other side can still meet. `undecided` counts the
+        left rows that wait because a closer partner may come, where only the closest is asked for.
         """
         with self._lock:
             if self._steps is None:
@@ -255,7 +255,8 @@ class WindowJoin:
                 finally:
                     figures = self._figures(steps)
                     held = dict.fromkeys(("window", "waiting", "payload_rows"), 0)
-                    self._final_figures = {**figures, **{side: figures[side] | held for side in SIDES}, "pending": 0}
+                    nothing = {"pending": 0, "undecided": 0}
+                    self._final_figures = {**figures, **{side: figures[side] | held for side in SIDES}, **nothing}
 
     def __enter__(self) -> Self:
         return self

@@ -69,6 +69,9 @@ class Front(Protocol):
     def floor(self, side: Side) -> int | None:
         """No future tuple meets one of this side below this coordinate; None: nothing can be said yet."""
 
+    def next_time(self, side: Side) -> int | None:
+        """No tuple of this side that has yet to take part is earlier; None: nothing can be said yet."""
+
     def first_row(self, side: Side) -> int | None:
         """The smallest row number that still waits here."""
 
@@ -106,6 +109,9 @@ class AsFound:
     def floor(self, side: Side) -> int | None:
         horizon = self._progress.horizon(other(side))
         return None if horizon is None else max(horizon - self._size[side] + 1, INT64_MIN)
+
+    def next_time(self, side: Side) -> int | None:
+        return self._progress.horizon(side)
 
     def first_row(self, side: Side) -> int | None:
         return None
@@ -169,6 +175,9 @@ class InOrder:
 
     def floor(self, side: Side) -> int | None:
         return self._order.release(side, self._next_time)
+
+    def next_time(self, side: Side) -> int | None:
+        return self._next_time
 
     def first_row(self, side: Side) -> int | None:
         return self._waiting[side].smallest(1)

@@ -1,7 +1,8 @@
 """Behind the join: pairs of row numbers on their way to the reader, in the order that was asked for.
 
 Rows that are reported without a partner (`how` other than inner) are known only when their window has closed, so
-each open tuple of such a side is remembered until then. Their result timestamp is their own.
+each open tuple of such a side is remembered until then. Their result timestamp is their own. So is it with rows that
+are reported with their closest partner only (`match` other than all).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from ..arrays import INT64_MIN, Rows
 from ..side import SIDES, Side
+from .closest import NONE, ClosestPartners
 from .front import Step
 from .meetings import meet, meet_new, smallest_row
 from .runs import RunBuffer
@@ -20,9 +22,6 @@ from .sorted_pairs import MISSING, in_order
 
 Times = Callable[[Side, Rows], Rows]
 """The timestamps of rows of one side."""
-
-NONE = -1
-"""The row number of a partner that is not there."""
 
 
 class OpenTuples:
@@ -81,14 +80,20 @@ class Results:
     """Pairs that wait to be polled. `finds_late`: a pair may be found later than it could, so a sorted result is held
     until no earlier one can follow. `by_time`: coordinates are timestamps."""
 
-    def __init__(self, how: str, order: str, finds_late: bool, by_time: bool = False) -> None:
+    def __init__(self, how: str, order: str, finds_late: bool, by_time: bool = False, match: str = "all") -> None:
         self._how = how
         self._sorted = order == "sorted"
         outer: dict[Side, bool] = {
             "left": how in ("left", "full", "semi", "anti"),
             "right": how in ("right", "full"),
         }
-        self._open: dict[Side, OpenTuples] = {side: OpenTuples() for side in SIDES if outer[side]}
+        self._closest = None if match == "all" else ClosestPartners(match)
+        sides = SIDES if self._closest is None else ()
+        self._meeting: dict[Side, OpenTuples] = {side: OpenTuples() for side in sides if outer[side]}
+        self._open: dict[Side, OpenTuples | ClosestPartners] = {**self._meeting}
+        """The tuples that may still be reported later."""
+        if self._closest is not None:
+            self._open["left"] = self._closest
         self._held = RunBuffer()  # sorted results that an unmatched row may still have to precede
         self._ready: list[tuple[Rows, Rows]] = []
         self._first_ready: tuple[list[int], list[int]] = [], []
@@ -107,19 +112,31 @@ class Results:
         """Whether some results come when windows close, or in order, or when no earlier one can follow."""
         return self._sorted or bool(self._open) or self._finds_late
 
-    def begin(self, step: Step) -> None:
+    @property
+    def undecided(self) -> int:
+        """How many left tuples wait because a closer partner may come."""
+        return 0 if self._closest is None else self._closest.count
+
+    def begin(self, step: Step, times: Times) -> None:
         """The pairs of this step will follow."""
-        for side, opened in self._open.items():
+        for side, opened in self._meeting.items():
             if side in step.seen:
                 opened.add(*step.seen[side])
+        if self._closest is not None and "left" in step.seen:
+            coordinates, rows = step.seen["left"]
+            self._closest.add(coordinates, rows, coordinates if self._by_time else times("left", rows))
 
-    def add(self, left: Rows, right: Rows) -> None:
+    def add(self, left: Rows, right: Rows, times: Times) -> None:
         """Take in some pairs of the step. Sorted ones are let through at its end, since later ones may precede them."""
+        if self._closest is not None:
+            if len(left):
+                self._closest.offer(left, right, times("right", right))
+            return
         if self._how == "semi" and not self._sorted:
-            newly = self._open["left"].meet_new(left)
+            newly = self._meeting["left"].meet_new(left)
             self._emit(newly, np.full(len(newly), NONE))
             return
-        for side, opened in self._open.items():
+        for side, opened in self._meeting.items():
             opened.meet(left if side == "left" else right)
         if self._how in ("semi", "anti"):
             return
@@ -136,9 +153,11 @@ class Results:
 
     def expire(self, side: Side, coordinate: int | None, times: Times) -> None:
         """The windows of this side's tuples below the coordinate have closed; None: all of them."""
-        if side not in self._open:
+        if self._closest is not None and side == "left":
+            self._report(*self._closest.close_below(coordinate), times)
+        if side not in self._meeting:
             return
-        met, lonely = self._open[side].close_below(coordinate)
+        met, lonely = self._meeting[side].close_below(coordinate)
         if self._how == "semi":
             lonely = met if self._sorted else lonely[:0]
         missing = np.full(len(lonely), NONE)
@@ -146,6 +165,18 @@ class Results:
             self._offer(lonely, missing, times)
         else:
             self._offer(missing, lonely, times)
+
+    def decide(self, time: int, times: Times) -> None:
+        """No right tuple of a pair to come is earlier, so the closest partners of some left tuples are known."""
+        if self._closest is not None:
+            self._report(*self._closest.decide_below(time), times)
+
+    def _report(self, left: Rows, partners: Rows, times: Times) -> None:
+        """Left tuples with their closest partners, or without one."""
+        if self._how == "inner":
+            found = partners != NONE
+            left, partners = left[found], partners[found]
+        self._offer(left, partners, times)
 
     def close(self, times: Times) -> None:
         """Both streams have ended."""
@@ -157,7 +188,9 @@ class Results:
         if not self._sorted:
             self._emit(left, right)
         elif len(left):
-            key = np.maximum(_times_or_lowest("left", left, times), _times_or_lowest("right", right, times))
+            key = _times_or_lowest("left", left, times)
+            if self._closest is None:
+                key = np.maximum(key, _times_or_lowest("right", right, times))
             columns = [key, np.where(left < 0, MISSING, left), np.where(right < 0, MISSING, right)]
             if self._open or self._finds_late:
                 self._held.push(columns)
@@ -201,9 +234,10 @@ class Results:
         """The smallest row number that is still needed here."""
         held = self._held.smallest(1 if side == "left" else 2)
         opened = self._open[side].first_row() if side in self._open else None
+        partner = self._closest.first_partner() if self._closest is not None and side == "right" else None
         known = self._first_ready[side == "right"]
         known += [smallest_row(pair[side == "right"]) for pair in self._ready[len(known) :]]
-        rows = (*known, held, opened)
+        rows = (*known, held, opened, partner)
         return min((row for row in rows if row is not None and row != MISSING), default=None)
 
     def forget(self, side: Side, row: int) -> None:

@@ -37,7 +37,7 @@ class Closing:
         spec, side, kept = self._spec, self._side, self._kept
         floor = kept.floor if floor is None else max(floor, kept.floor)
         away = stored.unite()
-        if spec.settles:
+        if spec.settles(side):
             self._tell_of_others(stored, probed.take(np.flatnonzero(away[probed.row - ARRIVED])), floor)
         if spec.options.how == "semi":
             for table in stored.newly_met():
@@ -45,7 +45,7 @@ class Closing:
         for rows in stored.closing(floor):
             unmet = rows.home & ~rows.met
             table, coordinate = rows.table.filter(pa.array(unmet)), rows.coordinate[unmet]
-            if spec.settles:
+            if spec.settles(side):
                 self._questions.ask(side, table, coordinate)
                 elsewhere = rows.met & ~rows.home
                 table = rows.table.filter(pa.array(elsewhere))

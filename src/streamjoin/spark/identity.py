@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Integers, Words
+from ..arrow.fields import read
 from ..arrow.tables import contiguous, decoded, is_text, valid_rows
 from ..predicate.dialect import is_wide
 from ..predicate.encode import OFFSETS, text_words
@@ -29,7 +30,7 @@ NULL = np.uint64(0x6A09E667F3BCC909)
 
 def identities(spec: JoinSpec, side: Side, table: pa.Table, coordinate: Integers) -> Integers:
     """The identities of a table's rows: their first words, and their second ones."""
-    words = [coordinate, *(_word(contiguous(table.column(name))) for name in spec.read[side])]
+    words = [coordinate, *(_word(contiguous(read(table, name))) for name in spec.read[side])]
     return np.stack([hash_keys(words), hash_keys(words[::-1])]).view(np.int64)
 
 

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from ..arrays import INT64_MIN, Integers, Words
 from ..flow.front import AsFound
-from ..flow.progress import Progress
 from ..side import SIDES, Side
 from ..store.rap_table import adjusted_splitters, sampled_splitters
 from . import pickled_state
@@ -92,7 +91,7 @@ class Router:
 
     def __init__(self, spec: JoinSpec, state: KeyedState) -> None:
         self._spec, self._state = spec, state
-        self._keys = RangeKeys(spec)
+        self._keys = RangeKeys.of(spec)
 
     def step(self, messages: Sequence[ChunkMessage]) -> Iterator[tuple[int, ChunkMessage]]:
         body = self._state.get(NAME)
@@ -116,9 +115,7 @@ class Router:
         """The generations under which something is stored that a future tuple may meet, and always the last one."""
         if self._spec.options.needs_order:
             return list(kept.generations)
-        progress = Progress(self._spec.options.lateness)
-        progress.furthest = kept.furthest
-        front = AsFound(self._spec.options.windows, progress)
+        front = AsFound(self._spec.options.windows, self._spec.progress(kept.furthest))
         floors = {side: front.floor(side) for side in SIDES}
 
         def lives(generation: Generation) -> bool:

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import INT64_MAX, Integers, Rows
+from ..arrow.fields import taken
 from ..arrow.times import Times
 from ..flow.front import AsFound
 from ..flow.order import MergedOrder
-from ..flow.progress import Progress
 from ..predicate.recheck import Recheck
 from ..predicate.slots import SlotValues
 from ..side import SIDES, Side, other
@@ -44,11 +44,12 @@ class Step:
 
     def __init__(self, spec: JoinSpec, number: int, state: KeyedState, cache: Cache, kept: WorkerState) -> None:
         self._spec, self._number, self._state, self._cache, self._kept = spec, number, state, cache, kept
-        self._progress = Progress(spec.options.lateness)
-        self._progress.furthest = dict(kept.furthest)
+        self._progress = spec.progress(kept.furthest)
         self._splitters: dict[int, Integers] = {}
         self._sides: dict[Side, SideSegments] = {}
-        self._decide = Recheck(spec.lowered, lambda side, rows, names: self._sides[side].take(rows, names))
+        self._decide = Recheck(
+            spec.lowered, lambda side, rows, names: taken(self._sides[side].take, spec.schemas[side], rows, names)
+        )
         self._decide.long_text = kept.long_text
         self._identities: dict[Side, Integers] = {}
         self._probing: dict[Side, Batch] = {}
@@ -230,7 +231,7 @@ class Step:
         spec = self._spec
         if spec.routing != "range" or len(self._sides[other(side)].windows) == 1 == len(self._splitters):
             return batch
-        keys = RangeKeys(spec)
+        keys = RangeKeys.of(spec)
         if side != keys.point:
             return batch
         mine = own_points(keys.points(batch.slots), self._splitters, generation, self._number)

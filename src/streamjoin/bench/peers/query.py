@@ -59,6 +59,8 @@ class Query:
     is_complete: bool = False
     """Whether equalities, bands and the window are the whole predicate."""
     how: str = "inner"
+    match: str = "all"
+    """"latest": of a left row's partners only the last one that is not younger. For complete queries with a window."""
 
     @property
     def time(self) -> Band | None:

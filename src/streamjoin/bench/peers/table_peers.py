@@ -34,6 +34,8 @@ class TablePeer(ABC):
 
     def join(self, left: pa.Table, right: pa.Table) -> int:
         """Join two whole tables, and count the results. The smaller table is copied for its bins."""
+        if self.query.match == "latest":
+            return self.count(self.latest(self.stored("left", left), self.stored("right", right)))
         if self.query.how != "inner":
             left = left.append_column("_id", pa.array(np.arange(len(left))))
             return self.count(self.unmatched(left, self.probing("left", left), self.stored("right", right)))
@@ -55,6 +57,10 @@ class TablePeer(ABC):
     @abstractmethod
     def unmatched(self, whole: pa.Table, left: Any, right: Any) -> Any:
         """The result of a left or anti join; rows of `whole` and of `left` have numbers in the column _id."""
+
+    @abstractmethod
+    def latest(self, left: Any, right: Any) -> Any:
+        """Each left row with its last partner that is not younger."""
 
     @abstractmethod
     def count(self, result: Any) -> int: ...
@@ -99,6 +105,16 @@ class PolarsTables(TablePeer):
         found = self._joined(left, right).select("_id", *names, *self._names["right"]).collect(engine=self._engine)
         rest = everything.join(found.select("_id"), on="_id", how="anti")
         return self._polars.concat([found, rest], how="diagonal").drop("_id")
+
+    def latest(self, left: Any, right: Any) -> Any:
+        time = self.query.time
+        assert time is not None
+        found = left.lazy().join_asof(
+            right.lazy(), left_on=time.left, right_on=time.right, coalesce=False, strategy="backward",
+            tolerance=time.high, by_left=self.query.keys("left", binned=False),
+            by_right=self.query.keys("right", binned=False),
+        )  # fmt: skip
+        return found.filter(self._polars.col(time.right).is_not_null()).collect(engine=self._engine)
 
     def count(self, result: Any) -> int:
         return int(result.height)
@@ -145,6 +161,14 @@ class DuckDBTables(TablePeer):
                 f"UNION ALL BY NAME SELECT {mine} FROM everything ANTI JOIN found USING (_id)"
             )
         return self._answer(sql, left, right, whole)
+
+    def latest(self, left: Any, right: Any) -> Any:
+        time = self.query.time
+        assert time is not None
+        names = [f"l.{name}" for name in self._names["left"]] + [f"r.{name}" for name in self._names["right"]]
+        inside = f"l.{time.left} - r.{time.right} <= {time.high}"
+        sql = f"FROM l ASOF JOIN r ON {self.query.on} AND l.{time.left} >= r.{time.right} WHERE {inside}"
+        return self._answer(f"SELECT {', '.join(names)} {sql}", left, right)
 
     def count(self, result: Any) -> int:
         return int(result.num_rows)
@@ -201,6 +225,9 @@ class NumPyTables(TablePeer):
     def unmatched(self, whole: pa.Table, left: Any, right: Any) -> Any:
         raise NotImplementedError("NumPy takes part in inner joins only")
 
+    def latest(self, left: Any, right: Any) -> Any:
+        raise NotImplementedError("NumPy finds all pairs")
+
     def count(self, result: Any) -> int:
         return int(result.num_rows)
 
@@ -225,6 +252,6 @@ def table_peers(query: Query, schemas: dict[Side, pa.Schema]) -> dict[str, Calla
             "Polars, binned, streaming": partial(PolarsTables, query, schemas, binned=True, streaming=True),
             "DuckDB, binned": partial(DuckDBTables, query, schemas, binned=True),
         }
-    if query.is_complete and query.how == "inner":
+    if query.is_complete and query.how == "inner" and query.match == "all":
         makers["NumPy"] = partial(NumPyTables, query, schemas)
     return makers

@@ -37,6 +37,7 @@ def real() -> list[Cell]:
         Cell("ticks-self", "ticks-self", _ticks_self),
         Cell("ticks-ratio", "ticks-ratio", _ticks_ratio),
         Cell("ticks-anti", "ticks-anti", _ticks_anti),
+        Cell("ticks-as-of", "ticks-as-of", _ticks_as_of),
         Cell("stocks", "stocks", lambda sizes: _stocks(sizes, *STOCKS)),
         Cell("stocks-self", "stocks-self", lambda sizes: _stocks(sizes, STOCKS[0], STOCKS[0])),
     ]
@@ -116,6 +117,15 @@ def _ticks_anti(sizes: Sizes) -> Work:
     work = _ticks(sizes)
     query = replace(work.query, window=("ts", "qts", 50_000, 50_000), how="anti")
     return replace(work, window="50 ms", how="anti", query=query)
+
+
+def _ticks_as_of(sizes: Sizes) -> Work:
+    """Each trade with the prevailing quote of the last five seconds."""
+    trades, quotes = ticks_of_day(sizes.scale, sizes.seed)
+    query = Query(
+        "l.sym = r.qsym", equal=(("sym", "qsym"),), window=("ts", "qts", 1, 5_000_000), is_complete=True, match="latest"
+    )
+    return Work(trades, quotes, query.on, ("1 us", "5 seconds"), query, time=("ts", "qts"), match=query.match)
 
 
 def _again(trades: pa.Table) -> pa.Table:

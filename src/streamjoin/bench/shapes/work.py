@@ -38,6 +38,7 @@ class Work:
     query: Query
     time: tuple[str, str] | None = None
     how: str = "inner"
+    match: str = "all"
     lateness: int = 0
     tuned: tuple[str, int] | None = None
     """The kind and the width, where the peers of `bench panjoin` do this join."""
@@ -60,7 +61,8 @@ class Work:
     def arguments(self) -> dict[str, Any]:
         """The arguments of WindowJoin and of `join`."""
         return {
-            "on": self.on, "window": self.window, "time": self.time, "how": self.how, "lateness": self.lateness,
+            "on": self.on, "window": self.window, "time": self.time, "how": self.how, "match": self.match,
+            "lateness": self.lateness,
         }  # fmt: skip
 
 
