@@ -11,12 +11,14 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from ..arrays import Integers
 from ..side import Side
 from ..store import Batch
 from .identity import identities
 from .keyed_state import KeyedState
 from .marks import Marks
-from .questions import Questions
+from .questions import Questions, named
+from .segments import COORDINATE
 from .side_segments import ARRIVED, SideSegments
 from .spec import JoinSpec
 from .worker_state import SideState
@@ -46,10 +48,11 @@ class Closing:
             unmet = rows.home & ~rows.met
             table, coordinate = rows.table.filter(pa.array(unmet)), rows.coordinate[unmet]
             if spec.settles(side):
-                self._questions.ask(side, table, coordinate)
+                self._questions.ask(side, named(table, identities(spec, side, table, coordinate)))
                 elsewhere = rows.met & ~rows.home
-                table = rows.table.filter(pa.array(elsewhere))
-                self._questions.tell(side, identities(spec, side, table, rows.coordinate[elsewhere]))
+                self._questions.tell(
+                    side, self._marked(rows.table.filter(pa.array(elsewhere)), rows.coordinate[elsewhere])
+                )
             elif spec.options.how != "semi":
                 self.unmatched += table.num_rows
                 yield spec.alone(side, table)
@@ -58,8 +61,11 @@ class Closing:
     def _tell_of_others(self, stored: SideSegments, away: Batch, floor: int) -> None:
         """Tell of closing rows that have met a partner here and are stored elsewhere; keep marks of open ones. `away`
         are those of this micro-batch."""
-        words = identities(self._spec, self._side, stored.take_arrived(away.row), away.coordinate)
-        is_open = away.coordinate >= floor
-        closed = self._marks.close(self._kept.floor, floor)
-        self._questions.tell(self._side, np.concatenate([closed[1:], words[:, ~is_open]], axis=1))
-        self._marks.add(np.concatenate([away.coordinate[None], words])[:, is_open])
+        marked = self._marked(stored.take_arrived(away.row), away.coordinate)
+        for marks in (*self._marks.close(self._kept.floor, floor), self._marks.add(marked, floor)):
+            self._questions.tell(self._side, marks)
+
+    def _marked(self, table: pa.Table, coordinate: Integers) -> pa.Table:
+        """Marks that rows have met a partner here."""
+        identity = identities(self._spec, self._side, table, coordinate)
+        return named(pa.table({COORDINATE: coordinate}), identity)

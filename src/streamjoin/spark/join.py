@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StringType, StructField, StructType
 
-from ..engine.options import How, IndexName, Late
+from ..engine.options import How, IndexName, Late, Match
 from ..engine.window_join import LatenessArgument, WindowArgument
 from ..errors import ArgumentError
 from ..predicate import Predicate
@@ -48,6 +48,7 @@ def stream_join(
     partitions: int | None = None,
     routing: Routing = "auto",
     how: How = "inner",
+    match: Match = "all",
     index: IndexName = "auto",
     aliases: Sequence[str] | None = None,
     late: Late = "drop",
@@ -61,10 +62,11 @@ def stream_join(
     """Join two DataFrames, both streaming or both not, within windows.
 
     The meaning is that of `streamjoin.join`, on the same rows. A row without a partner comes when its window has
-    closed, a row of a semi join then at the latest. Write the result in append mode. The query's progress has figures
-    under `observedMetrics[name]`; the name is "streamjoin" if none is given, or "streamjoin_2" and so on where the
-    inputs are themselves results of joins. With `late="keep"` the result has another column, `late`: NULL for results,
-    "left" or "right" for a late row, which has values only in the columns of its own side.
+    closed, and so does a row with its closest partner (`match`); a row of a semi join comes then at the latest. Write
+    the result in append mode. The query's progress has figures under `observedMetrics[name]`; the name is "streamjoin"
+    if none is given, or "streamjoin_2" and so on where the inputs are themselves results of joins. With `late="keep"`
+    the result has another column, `late`: NULL for results, "left" or "right" for a late row, which has values only in
+    the columns of its own side.
 
     `lateness` is 0 if it is not given, and the first late row is then told in the log; over inputs with a watermark it
     is the watermark's delay. `result_time` names another column, with the later of both timestamps. Where both inputs
@@ -83,7 +85,7 @@ def stream_join(
         raise ArgumentError(f"name: {name!r} is not valid; give a text")
     spec = plan_join(
         left, right, on=on, window=window, time=time, lateness=lateness, partitions=partitions, routing=routing,
-        how=how, index=index, aliases=aliases, late=late, suffix=suffix, idle_timeout=idle_timeout,
+        how=how, match=match, index=index, aliases=aliases, late=late, suffix=suffix, idle_timeout=idle_timeout,
         cache_dir=cache_dir,
     )  # fmt: skip
     its_time = ResultTime.of(spec, {"left": left, "right": right}, result_time)

@@ -65,6 +65,9 @@ class SideSegments:
         self._spec, self._side, self._state, self._cache = spec, side, state, cache
         self._kept, self._generation = kept, generation
         self._reports = spec.reports_alone(side)
+        self._keeps_coordinate = self._reports or spec.options.match != "all"
+        self._coordinate: Integers = np.empty(0, np.int64)
+        self._times: Integers = np.empty(0, np.int64)
         self.arrived: pa.Table = spec.schemas[side].empty_table()
         """This micro-batch's rows."""
         self.live: Mask | None = None
@@ -113,7 +116,7 @@ class SideSegments:
     ) -> Segment:
         """A segment of the rows of a batch; the window finds those that are live."""
         subwindows = window.insert_sealed(batch if live is None else batch.take(np.flatnonzero(live)))
-        return Segment(table, subwindows, batch.coordinate if self._reports else None, home)
+        return Segment(table, subwindows, batch.coordinate if self._keeps_coordinate else None, home)
 
     # -- moving on -------------------------------------------------------------------------------------------------
 
@@ -194,6 +197,24 @@ class SideSegments:
             self._kept.met = np.packbits(met).tobytes()
 
     # -- rows that are reported alone ------------------------------------------------------------------------------
+
+    def take_part(self, batch: Batch, times: Integers) -> None:
+        """These rows of this micro-batch take part; `times` are those of all that have come."""
+        self._times, self._coordinate = times, np.zeros(len(times), np.int64)
+        self._coordinate[batch.row - ARRIVED] = batch.coordinate
+
+    def whereabouts(self, rows: Rows) -> tuple[Integers, Integers]:
+        """The coordinates and the timestamps of rows. Either all are stored, or all are of this micro-batch."""
+        if not len(rows) or rows[0] >= ARRIVED:
+            return self._coordinate[rows - ARRIVED], self._times[rows - ARRIVED]
+        coordinate, times = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        for number, chosen in self.by_segment(rows):
+            held = self._segments[number]
+            assert held.segment.coordinate is not None
+            places = rows[chosen] - held.entry.first
+            coordinate[chosen] = held.segment.coordinate[places]
+            times[chosen] = self._spec.times(self._side, held.segment.table.take(pa.array(places)))
+        return coordinate, times
 
     def meet_of_segment(self, number: int, rows: Rows) -> None:
         """These stored rows of one segment have met a partner."""

@@ -68,6 +68,7 @@ class JoinSpec:
             "time": str(options.time),
             "lateness": str(options.lateness),
             "how": options.how,
+            "match": options.match,
             **{side: str(schema.remove_metadata()) for side, schema in self.schemas.items()},
             "routing": self.routing if self.block_size is None else f"{self.routing} of {self.block_size!r}",
             "partitions": f"{len(self.workers)} workers {self.workers}",
@@ -87,8 +88,10 @@ class JoinSpec:
         return self.options.how not in ("semi", "anti")
 
     def reports_alone(self, side: Side) -> bool:
-        """Whether rows of a side are reported without a partner."""
+        """Whether rows of a side are reported without a partner, or once for all their partners."""
         how = self.options.how
+        if self.options.match != "all":
+            return side == "left"
         return how in (side, "full") or (side == "left" and how in ("semi", "anti"))
 
     def settles(self, side: Side) -> bool:
