@@ -61,7 +61,7 @@ def test_like_the_embedded_join(routing: str, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("streamjoin.spark.side_segments.PER_WINDOW", 1)
     monkeypatch.setattr("streamjoin.spark.side_segments.GROWTH", 9)
 
-    @settings(max_examples=2_000 if LONG else 12)
+    @settings(max_examples=2_000 if LONG else 10)
     @given(st.integers(0, 2**32 - 1))
     def one(seed: int) -> None:
         rng = random.Random(seed)
@@ -176,25 +176,27 @@ def test_tables_end(how: str, match: str, tmp_path: Path) -> None:
             assert sum(figures["out"] for figures in run.figures) == want.num_rows
 
 
-def test_state_is_released(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("how", "match"), [("full", "all"), ("left", "nearest")])
+def test_state_is_released(how: str, match: str, tmp_path: Path) -> None:
     """Many small batches: bits and marks go with the windows, and blobs of marks stay few."""
     rng = random.Random(0)
-    tables = [stream(rng, 2000, 0) for _ in range(2)]
+    tables = [stream(rng, 1400, 0) for _ in range(2)]
     schema = tables[0].schema
-    arguments: dict[str, Any] = dict(on="l.v BETWEEN r.v - 9 AND r.v + 9", window=sj.TimeWindow(100), time="ts")
-    run = Simulated(make_spec(schema, schema, workers=2, how="full", cache=str(tmp_path), **arguments))
+    arguments: dict[str, Any] = dict(window=sj.TimeWindow(100), time="ts", how=how, match=match)
+    arguments["on"] = "l.v BETWEEN r.v - 9 AND r.v + 9"
+    run = Simulated(make_spec(schema, schema, workers=2, cache=str(tmp_path), **arguments))
     names, sizes, out = [], [], 0
-    for start in range(0, 2000, 20):
+    for start in range(0, 1400, 20):
         out += run.step(*([table.slice(start, 20)] for table in tables)).num_rows
         names.append(sum(len(state) for state in run.states))
         sizes.append(sum(len(body) for state in run.states for body in state.values()))
-    assert max(names[50:]) <= max(names[15:50])
-    assert max(sizes[50:]) <= 1.2 * max(sizes[15:50])
-    assert any(name.startswith("met-") for state in run.states for name in state)
-    want = sj.join(*tables, how="full", **arguments)
+    assert max(names[35:]) <= max(names[10:35])
+    assert max(sizes[35:]) <= 1.2 * max(sizes[10:35])
+    assert any(name.startswith("marks-") for state in run.states for name in state)
+    want = sj.join(*tables, **arguments)
     assert want.num_rows - 200 < out < want.num_rows
     run.step([far_rows(schema, FAR, 1)], [far_rows(schema, FAR, 1)])
-    assert not any(name.startswith("met-") for state in run.states for name in state)
+    assert not any(name.startswith("marks-") for state in run.states for name in state)
 
 
 def test_identities_follow_from_values_alone() -> None:

@@ -68,6 +68,8 @@ class SideSegments:
         self._keeps_coordinate = self._reports or spec.options.match != "all"
         self._coordinate: Integers = np.empty(0, np.int64)
         self._times: Integers = np.empty(0, np.int64)
+        self._times_of: dict[int, Integers] = {}
+        """The timestamps of segments, as far as somebody has asked for them."""
         self.arrived: pa.Table = spec.schemas[side].empty_table()
         """This micro-batch's rows."""
         self.live: Mask | None = None
@@ -213,7 +215,9 @@ class SideSegments:
             assert held.segment.coordinate is not None
             places = rows[chosen] - held.entry.first
             coordinate[chosen] = held.segment.coordinate[places]
-            times[chosen] = self._spec.times(self._side, held.segment.table.take(pa.array(places)))
+            if number not in self._times_of:
+                self._times_of[number] = self._spec.times(self._side, held.segment.table)
+            times[chosen] = self._times_of[number][places]
         return coordinate, times
 
     def meet_of_segment(self, number: int, rows: Rows) -> None:
