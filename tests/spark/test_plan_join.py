@@ -159,6 +159,8 @@ def test_wrong_arguments(spark: Any, tmp_path: Path) -> None:
         (dict(partitions=3), sj.ArgumentError, r"partitions: 3 .*spark.sql.shuffle.partitions"),
         (dict(partitions=0), sj.ArgumentError, "partitions: 0"),
         (dict(how="sideways"), sj.ArgumentError, r"how: 'sideways'.*'anti'"),
+        (dict(match="last"), sj.ArgumentError, r"match: 'last'.*'latest'"),
+        (dict(match="latest", how="full"), sj.ArgumentError, r"match: 'latest'.*how='full'"),
         (dict(late="often"), sj.ArgumentError, "late"),
         (dict(index="card"), sj.ArgumentError, "index"),
         (dict(order="sorted"), sj.ArgumentError, "order: stream_join has no such argument; .*sort them where"),
