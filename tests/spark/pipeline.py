@@ -33,6 +33,9 @@ JOINS: dict[str, dict[str, Any]] = {
     "bands": dict(on="l.k = r.k AND l.x BETWEEN r.x - 60 AND r.x + 60", window=("4 seconds", "2 seconds")),
     "ranges": dict(on="l.x BETWEEN r.x - 2 AND r.x + 2", window="2 seconds"),
     "alone too": dict(on="l.k = r.k AND l.x BETWEEN r.x - 9 AND r.x + 9", window=("1 second", "2 seconds"), how="full"),
+    "closest": dict(
+        on="l.k = r.k AND l.x BETWEEN r.x - 90 AND r.x + 90", window="2 seconds", how="left", match="nearest"
+    ),
     "last rows": dict(on="l.k = r.k AND l.x < r.x AND l.name <> r.name", window=(300, 200)),
     "last rows and time": dict(on="l.k = r.k AND l.x BETWEEN r.x - 90 AND r.x + 90", window=(200, "1 second")),
 }
