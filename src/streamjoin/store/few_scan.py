@@ -99,6 +99,11 @@ class FewScans:
         """Hold on to no subwindow."""
         self._sides = {}
 
+    def release(self) -> None:
+        """Hold on to nothing: no step will follow."""
+        self.forget()
+        self._slots.release()
+
     def _found(self, stage: int) -> Iterator[tuple[list[Rows], list[Rows]]]:
         while stage <= len(SIDES):
             if stage == FAILED:

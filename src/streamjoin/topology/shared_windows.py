@@ -159,4 +159,5 @@ class SharedWindows:
         """Let the tuples go. There are no threads but the crew's, which belongs to the engine."""
         for window in self._windows.values():
             window.clear()
+        self._small.release()
         self._search.release()

@@ -59,6 +59,10 @@ class SmallSteps:
                 self._probes[side] += len(batch.row)
         return found
 
+    def release(self) -> None:
+        """Let all memory go: no step will follow."""
+        self._scans.release()
+
     def _begun(self, batches: Mapping[Side, Batch], floors: Floors) -> Iterator[Pairs] | None:
         most = max([len(batch.row) for batch in batches.values()], default=0)
         if most > FEW_PROBES and (most > MOST_TUPLES or self._is_pausing()):
