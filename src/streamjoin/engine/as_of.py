@@ -47,9 +47,13 @@ def join_as_of(left: pa.Table, right: pa.Table, plan: Planned) -> pa.Table | Non
 
 
 def rehearse(options: Options, lowered: Lowered, schemas: Schemas) -> None:
-    """The same on made-up rows."""
+    """The same on made-up rows, and a walk whether or not these pass their filters."""
     tables = {side: made_up(schemas[side], MADE_UP, np.random.default_rng(0), False) for side in SIDES}
-    _Walk(options, lowered, tables).result(True)
+    walk = _Walk(options, lowered, tables)
+    walk.result(True)
+    places = np.arange(MADE_UP)
+    left, right = (Sorted(places, [np.zeros(MADE_UP, slot.dtype) for slot in lowered.slots[side]]) for side in SIDES)
+    walk.closest(left, right, True)
 
 
 class _Live(NamedTuple):
@@ -90,7 +94,7 @@ class _Walk:
             slots = intake.slots(side, table, side)
             live[side], times[side] = _Live.of(read, slots), read
             long_text &= slots.long_text
-        places = self._closest(live["left"].tuples, live["right"].tuples, is_compiled)
+        places = self.closest(live["left"].tuples, live["right"].tuples, is_compiled)
         if places is None:
             return None
         found = np.flatnonzero(places != NONE)
@@ -101,7 +105,7 @@ class _Walk:
         partner[left] = right
         return self._gathered(times["left"], partner)
 
-    def _closest(self, left: Sorted, right: Sorted, is_compiled: bool) -> Array | None:
+    def closest(self, left: Sorted, right: Sorted, is_compiled: bool) -> Array | None:
         """The place of each left tuple's closest partner, or NONE."""
         window = reach(left.coordinate, 1 - self._sizes["right"], 1)
         past = self._walk.last_partners(right, left, *window, is_compiled)
