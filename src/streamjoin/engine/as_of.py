@@ -77,6 +77,8 @@ class _Live(NamedTuple):
 
 
 class _Walk:
+    """One as-of join of two tables."""
+
     def __init__(self, options: Options, lowered: Lowered, tables: Mapping[Side, pa.Table]) -> None:
         self._options, self._lowered, self._tables = options, lowered, tables
         self._walk = WalkBack(lowered, "right")
@@ -85,6 +87,7 @@ class _Walk:
         }  # fmt: skip
 
     def result(self, is_compiled: bool) -> pa.Table | None:
+        """See `join_as_of`."""
         intake = Intake(self._lowered, {side: table.schema for side, table in self._tables.items()}, self._options.time)
         live: dict[Side, _Live] = {}
         long_text, times = True, dict[Side, Times]()
