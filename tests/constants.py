@@ -39,6 +39,8 @@ PLACES = {
     "PAIRS": "streamjoin.store.pair_slots.PAIRS",
     "LEAST_ROOM": "streamjoin.store.pair_slots.LEAST_ROOM",
     "ALONE": "streamjoin.topology.pan.ALONE",
+    "IN_A_ROW": "streamjoin.topology.small_steps.IN_A_ROW",
+    "MOST_REACHED": "streamjoin.store.few_scan.MOST_REACHED",
     "DEVICE_PART": "streamjoin.store.side_window.DEVICE_PART",
     "PLENTY_SECONDS": "streamjoin.topology.pace.PLENTY_SECONDS",
     "FEW_SECONDS": "streamjoin.topology.pace.FEW_SECONDS",

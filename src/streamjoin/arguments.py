@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .errors import ArgumentError
@@ -16,3 +16,11 @@ def choose(argument: str, value: Any, allowed: Sequence[str]) -> Any:
     close = difflib.get_close_matches(str(value), allowed, n=1)
     hint = f" (did you mean {close[0]!r}?)" if close else ""
     raise ArgumentError(f"{argument}: {value!r} is not valid{hint}; choose from {', '.join(map(repr, allowed))}")
+
+
+def ignoring_case(name: Any, names: Iterable[str]) -> list[str]:
+    """The name itself if it is among the names, else those that differ from it in upper and lower case only."""
+    known = list(names)
+    if name in known or not isinstance(name, str):
+        return [name] if name in known else []
+    return [other for other in known if other.lower() == name.lower()]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import streamjoin as sj
@@ -26,28 +27,31 @@ from .sessions import QUICK
 from .simulated import dealt
 
 DISORDER = 200_000
+FAR = START + 10**12
 JOINS: dict[str, dict[str, Any]] = {
     "keys": dict(on="l.k = r.k", window=("1 second", "3 seconds")),
     "bands": dict(on="l.k = r.k AND l.x BETWEEN r.x - 60 AND r.x + 60", window=("4 seconds", "2 seconds")),
     "ranges": dict(on="l.x BETWEEN r.x - 2 AND r.x + 2", window="2 seconds"),
+    "alone too": dict(on="l.k = r.k AND l.x BETWEEN r.x - 9 AND r.x + 9", window=("1 second", "2 seconds"), how="full"),
     "last rows": dict(on="l.k = r.k AND l.x < r.x AND l.name <> r.name", window=(300, 200)),
     "last rows and time": dict(on="l.k = r.k AND l.x BETWEEN r.x - 90 AND r.x + 90", window=(200, "1 second")),
 }
 """Arguments of joins over the streams that `write_input` makes; all of them give some thousand pairs."""
 for _arguments in JOINS.values():
     _arguments.update(time="ts", lateness=f"{DISORDER} us")
+NOT_POSSIBLE = {("keys", "range"), ("keys", "blocks"), ("ranges", "hash"), ("last rows", "blocks")}
 ROUTINGS = [
     (join, routing)
     for join in JOINS
-    for routing in ("broadcast", "hash", "range")
-    if (join, routing) not in (("keys", "range"), ("ranges", "hash"))
+    for routing in ("broadcast", "hash", "range", "blocks")
+    if (join, routing) not in NOT_POSSIBLE
 ]
 """Joins with the routings that they allow."""
 
 
 def write_input(directory: Path, seed: int, *, rows: int = 2_000, batches: int = 8, files: int = 2) -> None:
     """Both streams, out of order, `files` files per micro-batch. No two rows of a stream have the same timestamp, and
-    the last row lies so far ahead that all others are ready."""
+    the last row lies so far ahead that all others are ready, and that all windows but its own have closed."""
     rng = random.Random(seed)
     for side in SIDES:
         columns = {"id": "int64", "k": "int32", "x": "float64", "name": "string"}
@@ -56,7 +60,7 @@ def write_input(directory: Path, seed: int, *, rows: int = 2_000, batches: int =
         )
         keys = pa.array([rng.choice([None, *range(12)]) for _ in range(rows)], pa.int32())
         table = table.set_column(1, "id", pa.array(range(rows))).set_column(2, "k", keys)
-        far = pa.table({"ts": [START + 10**12], "id": [rows], "k": [None], "x": [None], "name": [None]}, table.schema)
+        far = pa.table({"ts": [FAR], "id": [rows], "k": [None], "x": [None], "name": [None]}, table.schema)
         pieces = [table.slice(rows * b // batches, rows * (b + 1) // batches - rows * b // batches)
                   for b in range(batches)]  # fmt: skip
         write_files(directory / side, [dealt(rng, piece, files) for piece in pieces] + [[far, far.slice(1)]])
@@ -73,7 +77,9 @@ def write_files(directory: Path, batches: list[list[pa.Table]]) -> None:
 
 def expected(directory: Path, join: str) -> pa.Table:
     left, right = (pq.read_table(directory / side) for side in SIDES)
-    return sj.join(left, right, **JOINS[join])
+    found = sj.join(left, right, **JOINS[join])
+    ends = (pc.fill_null(pc.equal(found[name].cast("int64"), FAR), False) for name in ("ts", "ts_right"))
+    return found.filter(pc.invert(pc.or_(*ends)))
 
 
 def start(spark: Any, directory: Path, join: str, routing: str, files: int = 2) -> Any:

@@ -17,16 +17,21 @@ from streamjoin.predicate import plan_for
 from streamjoin.predicate.lower import lower
 from streamjoin.side import SIDES
 from streamjoin.spark.messages import EVERY_WORKER, ChunkMessage
+from streamjoin.spark.outputs import COUNTS
 from streamjoin.spark.pack import Pack
-from streamjoin.spark.range_keys import range_key
 from streamjoin.spark.router import Router
+from streamjoin.spark.routing import choose_routing
+from streamjoin.spark.settle import Settle
 from streamjoin.spark.spec import JoinSpec
 from streamjoin.spark.worker import Worker
 
 PREDICATES = {
     "l.k = r.k": ("broadcast", "hash"),
-    "l.k = r.k AND l.v BETWEEN r.v - 20 AND r.v + 20": ("broadcast", "hash"),
-    "l.v BETWEEN r.v - 3 AND r.v + 3": ("broadcast", "range", "range"),
+    "l.k = r.k AND l.v BETWEEN r.v - 20 AND r.v + 20": ("broadcast", "hash", "blocks"),
+    "l.v BETWEEN r.v - 3 AND r.v + 3": ("broadcast", "range", "range", "blocks"),
+    "abs(l.v - r.v) <= 3": ("range", "blocks"),
+    "abs(l.k - r.k) <= 1": ("broadcast", "blocks"),
+    "r.v BETWEEN l.v AND l.v + 2 OR r.v BETWEEN l.v + 60 AND l.v + 63": ("range", "blocks"),
     "l.v < r.v AND l.name <> r.name": ("broadcast", "range"),
     "l.v BETWEEN r.v AND r.v + 4 OR l.v BETWEEN r.k - 1 AND r.v - 50": ("broadcast", "range"),
     "l.name = r.name": ("broadcast", "hash"),
@@ -69,17 +74,20 @@ class Dictionary(dict):
 
 def make_spec(
     left: pa.Schema, right: pa.Schema, *, on: Any, workers: int = 1, routing: str = "broadcast", bounded: bool = False,
-    cache: str | None = None, lateness: Any = 0, late: str = "drop", **options: Any,
+    cache: str | None = None, lateness: Any = 0, late: str = "drop", how: str = "inner",
+    idle_timeout: int | None = None, **options: Any,
 ) -> JoinSpec:  # fmt: skip
     plan = plan_for(on, left, right)
     lowered = lower(plan)
+    route = choose_routing(routing, lowered, {"left": left, "right": right}, workers, needs_order=False)
     checked = check_options(
-        left, right, how="inner", algorithm="three-step", index="auto", workers=1, order="none", late=late,
+        left, right, how=how, algorithm="three-step", index="auto", workers=1, order="none", late=late,
         lateness=lateness, has_equality=bool(plan.equalities), has_order=lowered.has_order, **options,
     )  # fmt: skip
     return JoinSpec(
-        lowered, {"left": left, "right": right}, result_schema(left, right, "inner"), checked,
-        tuple(range(workers)), routing, bounded, range_key(lowered), on=str(on), cache_directory=cache,
+        lowered, {"left": left, "right": right}, result_schema(left, right, how), checked,
+        tuple(range(workers)), route.routing, bounded, route.key, route.block_size, on=str(on), cache_directory=cache,
+        idle_timeout=idle_timeout,
     )  # fmt: skip
 
 
@@ -109,15 +117,25 @@ class Simulated:
         if self.spec.routing == "range":
             inbox = self._routed(inbox)
         results: list[pa.Table] = []
+        questions: dict[int, dict[str, list[pa.Table]]] = defaultdict(lambda: defaultdict(list))
         for number in range(len(self.spec.workers)):
             messages = inbox[number]
             if messages:
                 self._shuffle(messages)
                 worker = Worker(self.spec, number, self.states[number])
                 results += worker.step(messages)
+                for output in worker.questions:
+                    questions[output.worker][output.kind].append(output.table)
                 for side in SIDES:
                     self.late[side].append(worker.late[side])
                 self.figures.append(worker.figures)
+        for asked in questions.values():
+            assert self.spec.settles
+            settled = list(Settle(self.spec).settled(asked))
+            out = sum(table.num_rows for table in settled)
+            unmatched = 0 if self.spec.options.how == "semi" else out
+            self.figures.append(dict.fromkeys(COUNTS, 0) | {"out": out, "unmatched": unmatched})
+            results += settled
         return pa.concat_tables([self.spec.result.empty_table(), *results])
 
     def _routed(self, inbox: dict[int, list[ChunkMessage]]) -> dict[int, list[ChunkMessage]]:

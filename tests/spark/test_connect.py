@@ -43,10 +43,15 @@ query = (
 )
 query.awaitTermination()
 batches = [Progress.of(progress) for progress in query.recentProgress]
+marked = reader.schema("ts timestamp, k int").parquet(f"{directory}/left").withWatermark("ts", "3 seconds")
+twice = stream_join(marked, marked, on="l.k = r.k", window="1 second", time="ts")
+thrice = stream_join(twice, twice, on="l.k = r.k", window="1 second", time="result_time", suffix="_r")
 print(json.dumps({
     "kind": type(spark).__module__,
     "rows": spark.table("joined").count(),
     "in": sum(batch.left_in for batch in batches if batch is not None),
+    "columns": thrice.columns,
+    "lateness": thrice.schema["result_time_2"].metadata["spark.watermarkDelayMs"],
     "out": sum(worker.out for batch in batches if batch is not None for worker in batch.workers),
 }))
 spark.stop()
@@ -69,3 +74,6 @@ def test_on_a_connect_server(tmp_path: Path) -> None:
     assert "connect" in found["kind"]
     assert found["rows"] == found["out"] == expected.num_rows > 0
     assert found["in"] == 500
+    assert found["columns"][-1] == "result_time_2"
+    assert found["lateness"] == 5_000  # the delay and both joins' windows
+    assert "Traceback" not in done.stderr, done.stderr[-3000:]

@@ -17,7 +17,7 @@ import pytest
 import streamjoin as sj
 from streamjoin.predicate import plan_for
 from streamjoin.side import SIDES
-from streamjoin.spark import stream_join
+from streamjoin.spark import Progress, stream_join
 from streamjoin.testing import assert_same_rows
 
 from ..conformance.predicates import Writer, values
@@ -32,14 +32,19 @@ TYPES = {
     "day": pa.date32(), "at": pa.timestamp("us", "UTC"), "local": pa.timestamp("us"), "text": pa.string(),
 }  # fmt: skip
 """What predicates may read; `stream` adds columns that only travel along."""
-BANDS = [
+CONSTANT_BANDS = [
     "l.int BETWEEN r.int - 1 AND r.int + 1",
     "l.big BETWEEN r.big - 1 AND r.big + 1",
     "l.double BETWEEN r.double - 0.5 AND r.double + 0.5",
+    "abs(l.double - r.double) <= 0.5",
+    "l.cents - r.cents BETWEEN -1 AND 1",
     "l.day BETWEEN r.day AND r.day + 1",
-    "l.text <= r.text",
     "l.at BETWEEN r.at - INTERVAL 1 SECOND AND r.at",
+]
+BANDS = [
+    "l.text <= r.text",
     "l.cents <= r.cents",
+    *CONSTANT_BANDS,
 ]
 TIME_WINDOWS = [(sj.TimeWindow(30), sj.TimeWindow(30)), (sj.TimeWindow(5), sj.TimeWindow(80))]
 OTHER_WINDOWS = [(25, 40), (10, sj.TimeWindow(25)), (sj.TimeWindow(9), 15)]
@@ -76,8 +81,9 @@ def predicate(rng: random.Random, routing: str) -> str:
         if routing == "hash":
             keys = rng.sample(sorted(TYPES), rng.choice([1, 1, 2]))
             written = " AND ".join([*(f"l.{key} = r.{key}" for key in keys), *rng.choice([[], [f"({written})"]])])
-        elif routing == "range":
-            written = " AND ".join([rng.choice(BANDS), *rng.choice([[], [f"({written})"]])])
+        elif routing in ("range", "blocks"):
+            bands = BANDS if routing == "range" else CONSTANT_BANDS
+            written = " AND ".join([rng.choice(bands), *rng.choice([[], [f"({written})"]])])
         on = f"({written}) AND l.id >= 0 AND r.id >= 0"
         try:
             plan_for(on, *(pa.schema([("id", pa.int64()), *TYPES.items()]) for _ in SIDES))
@@ -125,8 +131,9 @@ def check(found: pa.Table, want: pa.Table, context: Any) -> None:
 
 
 MOST_BATCHES = 4 if LONG else 2
-ROUTINGS = ("broadcast", "hash", "range")
-DEALT = [("broadcast", 2), ("hash", 3), ("range", 2)]
+ROUTINGS = ("broadcast", "hash", "range", "blocks")
+HOWS = ("left", "right", "full", "semi", "anti")
+DEALT = [("broadcast", 2), ("hash", 3), ("range", 2), ("blocks", 3)]
 
 
 @pytest.mark.usefixtures("few_kernels")
@@ -148,6 +155,45 @@ def test_streams_and_tables(spark: Any, routing: str, partitions: int, tmp_path:
             spark, tmp_path / f"streams-{number}", *cuts, on=on, window=window, lateness=disorder, routing=routing
         )
         check(found, want, context)
+
+
+@pytest.mark.usefixtures("few_kernels")
+@pytest.mark.parametrize(
+    ("how", "routing"),
+    list(product(HOWS, ROUTINGS)) if LONG else [("full", "broadcast"), ("anti", "range"), ("semi", "hash")],
+)
+def test_every_how(spark: Any, how: str, routing: str, tmp_path: Path, rng: random.Random) -> None:
+    """On tables, whose windows all close."""
+    spark.conf.set("spark.sql.shuffle.partitions", 3)
+    on, window, tables, _ = random_join(rng, routing, 5)
+    left, right = frames(spark, tmp_path / "tables", tables)
+    arguments: dict[str, Any] = dict(on=on, window=window, time="ts", how=how)
+    want = sj.join(*tables, **arguments)
+    assert want.num_rows
+    check(stream_join(left, right, routing=routing, **arguments).toArrow(), want, arguments)
+
+
+@pytest.mark.parametrize("routing", ROUTINGS if LONG else ["hash"])
+def test_left_join_of_streams_with_late_rows(spark: Any, routing: str, tmp_path: Path, rng: random.Random) -> None:
+    """Rows come when their windows have closed; late rows are none of them; the figures tell them apart."""
+    spark.conf.set("spark.sql.shuffle.partitions", 2)
+    on, window = "l.tiny = r.tiny AND l.int BETWEEN r.int - 2 AND r.int + 2", sj.TimeWindow(40)
+    batches = [cut(rng, stream(rng, 100, disorder=60), 2) for _ in SIDES]
+    for pieces in batches:
+        pieces.append(far_row(pieces[0]))
+    arguments: dict[str, Any] = dict(on=on, window=window, lateness=10, late="keep", how="left")
+    parts = [[dealt(rng, piece, 2) for piece in pieces] for pieces in batches]
+    found, progress = streamed(spark, tmp_path, *parts, routing=routing, name="figures", **arguments)
+    with sj.WindowJoin(batches[0][0].schema, batches[1][0].schema, time="ts", **arguments) as join:
+        for left, right in zip(*batches, strict=True):
+            join.push_left(left)
+            join.push_right(right)
+        want, late = join.poll(), join.late()
+    check(found.filter(pa.compute.is_null(found["late"])).drop_columns("late"), want, "results")
+    assert sum(rows.num_rows for rows in late) == len(found) - len(want) > 0
+    figures = [Progress.of(step, "figures") for step in progress if step["numInputRows"]]
+    assert sum(step.out for step in figures) == want.num_rows
+    assert sum(step.unmatched for step in figures) == want["ts_right"].null_count > 0
 
 
 @pytest.mark.usefixtures("few_kernels")
@@ -209,6 +255,7 @@ def test_late_rows(spark: Any, routing: str, tmp_path: Path, rng: random.Random)
         assert sum(step[f"{side}_late"] for step in figures) == rows.num_rows
         assert sum(step[f"{side}_in"] for step in figures) == 200
     assert sum(step["out"] for step in figures) == want.num_rows
+    assert figures[-1]["routing"].startswith(f"{routing}: asked for")
 
 
 @pytest.mark.parametrize("window", [sj.TimeWindow(100), 40] if LONG else [40], ids=str)

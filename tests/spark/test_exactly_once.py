@@ -37,8 +37,8 @@ PAUSE = 0.5
 FELT = "Python worker exited unexpectedly"
 """What Spark says of a worker that was killed at work."""
 ENVIRONMENT = {"PYSPARK_PYTHON": sys.executable}
-COUNTS_AND_TIMES = [("last rows", "range"), ("bands", "hash")]
-"""One join with windows of rows and one with windows of time, for one driver."""
+COUNTS_AND_TIMES = [("last rows", "range"), ("alone too", "broadcast")]
+"""One join with windows of rows and one with windows of time, for one driver. The second gives unmatched rows too."""
 PATIENCE = 180
 """Seconds without any event after which something must be wrong."""
 

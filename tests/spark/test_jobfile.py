@@ -17,9 +17,9 @@ from .job_files import FILES_JOB, KAFKA_JOB, ROOT, job_file, replaced
         (replaced("[join]", "[join"), "line 13, column 6: Expected ']' at the end of a table declaration"),
         (
             replaced("[sink]", "[sinc]"),
-            "line 18: [sinc] there is no such table (did you mean 'sink'?); choose from left",
+            "line 19: [sinc] there is no such table (did you mean 'sink'?); choose from left",
         ),
-        (replaced("[sink]", "[[sink]]"), "line 18: [sink] this is a table: write [sink]"),
+        (replaced("[sink]", "[[sink]]"), "line 19: [sink] this is a table: write [sink]"),
         (FILES_JOB[: FILES_JOB.index("[sink]")], "job.toml: the table [sink] is missing"),
         (replaced("window", "windows"), "line 15: [join] windows: there is no such key here (did you mean 'window'?)"),
         (replaced('time = "ts"', ""), "line 13: [join] time is missing"),
@@ -27,14 +27,14 @@ from .job_files import FILES_JOB, KAFKA_JOB, ROOT, job_file, replaced
         (replaced("trigger = 2", "trigger = 0"), "line 5: [left] max_files_per_trigger: 0 is not valid; give a whole"),
         (replaced('format = "parquet"', 'format = "parket"'), "line 2: [left] format: 'parket' is not valid (did you"),
         (replaced('format = "parquet"', ""), "line 1: [left] format is missing; choose from kafka, parquet"),
-        (replaced('"checkpoints/joined"', '""'), "line 21: [sink] checkpoint: '' is not valid"),
-        (replaced("checkpoint =", "#"), "line 18: [sink] a parquet sink needs a checkpoint"),
+        (replaced('"checkpoints/joined"', '""'), "line 22: [sink] checkpoint: '' is not valid"),
+        (replaced("checkpoint =", "#"), "line 19: [sink] a parquet sink needs a checkpoint"),
         (
             FILES_JOB + '[spark]\nmastr = "x"',
-            "line 23: [spark] mastr: there is no such key here (did you mean 'master'?)",
+            "line 24: [spark] mastr: there is no such key here (did you mean 'master'?)",
         ),
-        (FILES_JOB + "[spark]\nspark.a.b = [1]", "line 23: [spark] spark.a.b: [1] is not valid; give a text in quotes"),
-        (FILES_JOB + '[trigger]\nevery = "soon"', "line 23: [trigger] every: got 'soon' "),
+        (FILES_JOB + "[spark]\nspark.a.b = [1]", "line 24: [spark] spark.a.b: [1] is not valid; give a text in quotes"),
+        (FILES_JOB + '[trigger]\nevery = "soon"', "line 24: [trigger] every: got 'soon' "),
     ],
 )
 def test_wrong_files_name_the_line(

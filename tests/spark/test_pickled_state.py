@@ -1,32 +1,36 @@
 """A checkpoint that an earlier version has written is read, and the join goes on from it.
 
-`data/states-format-2.pickle` has, for each join of `JOINS`, what the workers and routers of such a version had in their
-state stores after the first half of both streams, and the pairs that they had found.
+`data/states-format-<FORMAT>.pickle` has, for each join of `JOINS`, what the workers and routers of such a version had
+in their state stores after the first half of both streams, and the rows that they had given. After a change of the
+format, `python -m tests.spark.test_pickled_state` writes it.
 """
 
 from __future__ import annotations
 
 import pickle
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import streamjoin as sj
 from streamjoin.spark import pickled_state
-from streamjoin.spark.messages import from_bytes
+from streamjoin.spark.messages import from_bytes, to_bytes
 from streamjoin.spark.pickled_state import NOW_AT
 from streamjoin.spark.router import RouterState
 from streamjoin.spark.spec import FORMAT
-from streamjoin.spark.worker_state import SegmentEntry, SideState, WorkerState
+from streamjoin.spark.worker_state import MarksEntry, SegmentEntry, SideState, WorkerState
 from streamjoin.testing import assert_same_rows
 
 from .simulated import Dictionary, Simulated, make_spec
 
-STATES = pickle.loads((Path(__file__).parent / "data" / f"states-format-{FORMAT}.pickle").read_bytes())
+FILE = Path(__file__).parent / "data" / f"states-format-{FORMAT}.pickle"
 JOINS = {
     "ordered": dict(on="l.k = r.k", window=(9, sj.TimeWindow(25)), routing="hash"),
     "ranges": dict(on="l.v BETWEEN r.v - 3 AND r.v + 3", window=sj.TimeWindow(60), routing="range"),
+    "unmatched": dict(on="l.v BETWEEN r.v - 3 AND r.v + 3", window=sj.TimeWindow(60), routing="broadcast", how="full"),
 }
 
 
@@ -42,26 +46,46 @@ def stream(factor: int) -> pa.Table:
     )
 
 
+def joining(name: str, cache: str) -> Simulated:
+    schema = stream(3).schema
+    return Simulated(make_spec(schema, schema, time="ts", lateness=5, workers=2, cache=cache, **JOINS[name]))
+
+
+def states() -> dict[str, Any]:
+    return pickle.loads(FILE.read_bytes())
+
+
+def write() -> None:
+    found = {}
+    for name in JOINS:
+        with tempfile.TemporaryDirectory() as directory:
+            run = joining(name, directory)
+            tables = [run.step([stream(3).slice(n, 20)], [stream(11).slice(n, 20)]) for n in (0, 20)]
+        workers, routers = ([dict(state) for state in kept] for kept in (run.states, run.routers))
+        found[name] = {"workers": workers, "routers": routers, "found": to_bytes(pa.concat_tables(tables))}
+    FILE.write_bytes(pickle.dumps(found))
+
+
 @pytest.mark.parametrize("name", JOINS)
 def test_an_older_checkpoint_goes_on(name: str, tmp_path: Path) -> None:
     left, right = stream(3), stream(11)
-    spec = make_spec(left.schema, right.schema, time="ts", lateness=5, workers=2, cache=str(tmp_path), **JOINS[name])
-    run = Simulated(spec)
-    before = STATES[name]
+    run = joining(name, str(tmp_path))
+    before = states()[name]
     run.states, run.routers = ([Dictionary(one) for one in before[kind]] for kind in ("workers", "routers"))
     found = [from_bytes(before["found"]), run.step([left.slice(40, 20)], [right.slice(40, 20)])]
     found.append(run.step([left.slice(60)], [right.slice(60)]))
-    if spec.options.needs_order:  # rows far in the future make everything before them ready
-        last = [pa.table({"ts": [10**6], "k": [None], "v": [None], "name": [None]}, left.schema)]
-        found.append(run.step(last, last))
-    expected = sj.join(left, right, on=spec.on, window=JOINS[name]["window"], time="ts")
+    # Rows far in the future make everything before them ready, and close its windows.
+    last = [pa.table({"ts": [10**6], "k": [None], "v": [None], "name": [None]}, left.schema)]
+    found.append(run.step(last, last))
+    arguments = {key: value for key, value in JOINS[name].items() if key != "routing"}
+    expected = sj.join(left, right, time="ts", **arguments)
     assert_same_rows(pa.concat_tables(found), expected)
     assert 0 < found[0].num_rows < expected.num_rows
 
 
 def test_old_names_lead_to_classes_of_today() -> None:
     """Of all that moved, the states have an example; what is written now names only what exists now."""
-    bodies = [body for join in STATES.values() for kind in ("workers", "routers") for one in join[kind]
+    bodies = [body for join in states().values() for kind in ("workers", "routers") for one in join[kind]
               for name, body in one.items() if name in ("memory", "router")]  # fmt: skip
     for module, name in NOW_AT:
         assert any(module.encode() in body and name.encode() in body for body in bodies), (module, name)
@@ -70,6 +94,11 @@ def test_old_names_lead_to_classes_of_today() -> None:
     sides = [side for one in kept if isinstance(one, WorkerState) for side in one.held.values()]
     assert {type(side) for side in sides} == {SideState}
     assert {type(entry) for side in sides for entry in side.segments} == {SegmentEntry}
+    assert {type(entry) for side in sides for entry in side.marks} == {MarksEntry}
     assert [pickled_state.dump(pickle.loads(pickled_state.dump(one))) for one in kept] == [
         pickled_state.dump(one) for one in kept
     ]
+
+
+if __name__ == "__main__":
+    write()

@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 import streamjoin as sj
-from streamjoin.spark import stream_join
+from streamjoin.spark import python_workers, stream_join
+from streamjoin.spark.metric_names import unused_name
+from streamjoin.spark.session import SHUFFLE
 
 pytestmark = pytest.mark.spark
 WINDOW = {"window": sj.TimeWindow(5), "time": "t"}
@@ -26,6 +28,69 @@ def test_names_that_differ_in_case_only(spark: Any) -> None:
     left, right = spark.sql("SELECT 1 AS t, 2 AS X"), spark.sql("SELECT 1 AS t, 3 AS x")
     with pytest.raises(sj.ArgumentError, match="the result would have the columns 'X' and 'x', which are one to Spark"):
         stream_join(left, right, on="l.X < r.x", **WINDOW)
+
+
+def test_names_in_another_case(spark: Any) -> None:
+    """Where the session ignores case, so do the names of columns and streams, but for names that would be ambiguous."""
+    left, right = spark.sql("SELECT 1 AS t, 2 AS X, 5 AS x_"), spark.sql("SELECT 1 AS u, 3 AS y")
+    for on in ("l.x < r.Y", "L.X < R.Y", "x < Y"):
+        joined = stream_join(left, right, on=on, window=sj.TimeWindow(5), time=("T", "U"))
+    assert joined.count() == 1
+    setting = "spark.sql.caseSensitive"
+    spark.conf.set(setting, "true")
+    try:
+        with pytest.raises(sj.PredicateError, match="unknown column 'x'"):
+            stream_join(left, right, on="l.x < r.y", window=sj.TimeWindow(5), time=("t", "u"))
+        twice = spark.sql("SELECT 1 AS t, 2 AS X, 5 AS x")
+    finally:
+        spark.conf.set(setting, "false")
+    with pytest.raises(sj.StreamJoinError, match="the columns 'X' and 'x', which are one to Spark"):
+        stream_join(twice, right, on="l.t = r.y", window=sj.TimeWindow(5), time=("t", "u"))
+
+
+def test_columns_that_the_result_adds(spark: Any) -> None:
+    left, right = spark.sql("SELECT 1 AS t, 2 AS x"), spark.sql("SELECT 3 AS t, 2 AS x")
+    joined = stream_join(left, right, on="l.x = r.x", suffix="_2", result_time="at", **WINDOW)
+    assert joined.columns == ["t", "x", "t_2", "x_2", "at"]
+    assert [tuple(row) for row in joined.collect()] == [(1, 2, 3, 2, 3)]
+    with pytest.raises(sj.ArgumentError, match="result_time: the result already has a column 'X_Right'"):
+        stream_join(left, right, on="l.x = r.x", result_time="X_Right", **WINDOW)
+
+
+def test_two_joins_in_one_query(spark: Any) -> None:
+    """The figures of the second one have a name of their own."""
+    frame = spark.sql("SELECT 1 AS t, 2 AS x")
+    once = stream_join(frame, frame, on="l.x = r.x", **WINDOW)
+    assert unused_name(frame, frame) == "streamjoin"
+    assert unused_name(frame, once.select("t").where("t > 0")) == "streamjoin_2"
+    twice = stream_join(once, frame, on="l.x = r.x", suffix="_3", **WINDOW)
+    assert unused_name(twice, once) == "streamjoin_3"
+
+
+def test_python_workers_without_the_package(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = spark.sql("SELECT 1 AS t, 2 AS x")
+    monkeypatch.setattr(python_workers, "_FIT", set())
+    monkeypatch.setattr(python_workers, "__version__", "77.0")
+    with pytest.raises(
+        sj.StateError, match=r"workers \(.*python.*\) have streamjoin 0\..*, and the driver 77\.0; install"
+    ):
+        stream_join(frame, frame, on="l.x = r.x", **WINDOW)
+    monkeypatch.setattr(python_workers, "MODULE", "streamjoin_nowhere")
+    with pytest.raises(sj.StateError, match="cannot import streamjoin: No module named 'streamjoin_nowhere'; install"):
+        stream_join(frame, frame, on="l.x = r.x", **WINDOW)
+
+
+def test_many_shuffle_partitions(spark: Any, tmp_path: Path) -> None:
+    spark.range(1).write.parquet(str(tmp_path / "files"))
+    files = spark.readStream.schema("id long").parquet(str(tmp_path / "files"))
+    before = spark.conf.get(SHUFFLE)
+    spark.conf.set(SHUFFLE, 200)
+    try:
+        with pytest.warns(UserWarning, match="200 shuffle partitions and 2 cores; .*shuffle.partitions") as warned:
+            stream_join(files, files, on="l.id = r.id", window=1, time="id", lateness=1)
+    finally:
+        spark.conf.set(SHUFFLE, before)
+    assert [Path(warning.filename) for warning in warned] == [Path(__file__)]
 
 
 def test_time_zones(spark: Any) -> None:
@@ -46,10 +111,25 @@ def test_collations(spark: Any) -> None:
     frame = spark.sql("SELECT 1 AS t, 1 AS a, 'x' COLLATE UTF8_LCASE AS k")
     with pytest.raises(sj.StreamJoinError, match="column 'k' of the left stream has the collation UTF8_LCASE"):
         stream_join(frame, frame, on="l.k = r.k", **WINDOW)
-    assert stream_join(frame, frame, on="l.a = r.a", **WINDOW).count() == 1
+    within = spark.sql("SELECT 1 AS t, 1 AS a, STRUCT('x' COLLATE UTF8_LCASE AS k, 1 AS n) AS s")
+    with pytest.raises(sj.StreamJoinError, match=r"column 's\.k' of the left stream has the collation UTF8_LCASE"):
+        stream_join(within, frame, on="l.S.K = r.k", **WINDOW)
+    assert stream_join(within, frame, on="l.S.N = r.a", **WINDOW).count() == 1
 
 
-@pytest.mark.parametrize(("argument", "value"), [("name", ""), ("name", 5), ("cache_dir", 5)])
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("name", ""),
+        ("name", 5),
+        ("cache_dir", 5),
+        ("result_time", ""),
+        ("suffix", ""),
+        ("suffix", 2),
+        ("idle_timeout", 0),
+        ("idle_timeout", "often"),
+    ],
+)
 def test_arguments_of_the_wrong_kind(spark: Any, argument: str, value: object) -> None:
     frame = spark.sql("SELECT 1 AS t, 1 AS a")
     with pytest.raises(sj.ArgumentError, match=f"^{argument}: "):
@@ -66,6 +146,7 @@ def test_wrong_arguments(spark: Any, tmp_path: Path) -> None:
     for wrong, kind, says in [
         (dict(on="l.nothing = r.k"), sj.PredicateError, r"nothing.*ts, k, x"),
         (dict(on="l.k ="), sj.PredicateError, "on"),
+        (dict(on=table.k == table.x), sj.PredicateError, "on: a Column of PySpark .*SQL text"),
         (dict(time="when"), sj.ArgumentError, r"time.*when.*ts"),
         (dict(time="x"), sj.ArgumentError, r"time.*x"),
         (dict(time=None), sj.ArgumentError, "time"),
@@ -77,8 +158,7 @@ def test_wrong_arguments(spark: Any, tmp_path: Path) -> None:
         (dict(routing="range", on="l.k <> r.k"), sj.ArgumentError, r"routing.*band"),
         (dict(partitions=3), sj.ArgumentError, r"partitions: 3 .*spark.sql.shuffle.partitions"),
         (dict(partitions=0), sj.ArgumentError, "partitions: 0"),
-        (dict(how="left"), sj.ArgumentError, r"how: 'left'"),
-        (dict(how="sideways"), sj.ArgumentError, r"how: 'sideways'"),
+        (dict(how="sideways"), sj.ArgumentError, r"how: 'sideways'.*'anti'"),
         (dict(late="often"), sj.ArgumentError, "late"),
         (dict(index="card"), sj.ArgumentError, "index"),
         (dict(order="sorted"), sj.ArgumentError, "order: stream_join has no such argument; .*sort them where"),

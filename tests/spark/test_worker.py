@@ -60,7 +60,7 @@ def test_like_the_embedded_join(on: str, tmp_path: Path) -> None:
 
 
 def test_late_rows_are_counted_once_and_kept(tmp_path: Path) -> None:
-    for routing in ("broadcast", "hash", "range"):
+    for routing in ("broadcast", "hash", "range", "blocks"):
         rng = random.Random(7)
         on = "l.k = r.k AND l.v BETWEEN r.v - 3 AND r.v + 30"
         first, second = stream(rng, 60, 0), stream(rng, 60, 0)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from streamjoin import TimeWindow, WindowJoin
-from streamjoin.topology import small_steps
+from streamjoin.side import SIDES, Side
+from streamjoin.store.subwindow import FEW_PROBES
 from streamjoin.topology.small_steps import SmallSteps
 
 from .. import constants
@@ -56,6 +59,20 @@ def pairs(seed: int, index: str, window: object, time: str | None, polls: int, w
         return sorted(found)
 
 
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A list that grows with each small step."""
+    taken, step = [], SmallSteps.step
+
+    def noted(self: SmallSteps, *args: Any) -> object:
+        found = step(self, *args)
+        if found is not None:
+            taken.append(max(map(len, args[0].values()), default=0))
+        return found
+
+    monkeypatch.setattr(SmallSteps, "step", noted)
+    return taken
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("index", ["scan", "auto", "bi-sort", "rap-table", "hash"])
 @pytest.mark.parametrize(("window", "time"), [(40, None), ((3000, 5), None), (TimeWindow(30), "ts"), (1, "ts")])
@@ -64,19 +81,70 @@ def test_they_find_what_ordinary_steps_find(
 ) -> None:
     monkeypatch.setenv("STREAMJOIN_COMPILE", "first")
     constants.replace(monkeypatch, SMALLEST_SUBWINDOW=256, TAIL=100)  # so that there are runs, and several subwindows
-    taken, step = [], SmallSteps.step
-
-    def counted(self: SmallSteps, *args: object) -> object:
-        taken.append(1)
-        return step(self, *args)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(SmallSteps, "step", counted)
+    taken = counted(monkeypatch)
     for seed, polls in enumerate((1, 2)):
         small = pairs(seed, index, window, time, polls, workers)
         assert small
         with monkeypatch.context() as without:
-            without.setattr(small_steps, "IN_A_ROW", 0)
+            constants.replace(without, IN_A_ROW=0)
             before = len(taken)
             assert pairs(seed, index, window, time, polls, workers) == small
             assert len(taken) == before
     assert taken or index in ("auto", "rap-table"), "words that do not lie in runs are searched by ordinary steps"
+
+
+MANY_PREDICATES = (BAND, "l.k <> r.k", "l.k = r.k AND l.x < r.x", "l.x > 1.5 AND coalesce(l.k, 0) * 2 > r.k + 90")
+
+
+def large_batches(seed: int) -> list[tuple[Side, pa.Table]]:
+    """Batches of up to 2,000 rows, with NULLs, whose times come in steps, gaps and ties; from seed 1 on, out of order."""
+    rng, batches, time = np.random.default_rng(seed), [], 0
+    for number in range(24):
+        count = int(rng.choice([1, 90, 129, 700, 2000]))
+        steps = rng.choice([0, 0, 1, 40], count, p=[0.5, 0.2, 0.28, 0.02])
+        ts = time + np.cumsum(steps)
+        time = int(ts[-1]) - seed * int(rng.integers(0, 3) * 10)
+        columns = {
+            "n": np.arange(count) + 10_000 * number,
+            "ts": ts,
+            "k": pa.array(rng.integers(0, 60, count).astype(np.int32), mask=rng.random(count) < 0.05),
+            "x": pa.array(rng.choice([-0.0, 1.0, 2.0, np.nan], count), mask=rng.random(count) < 0.05),
+        }
+        batches.append((SIDES[int(rng.integers(2))], pa.table(columns)))
+    return batches
+
+
+@pytest.mark.parametrize(("window", "time"), [(40, None), ((100, 5), None), (TimeWindow(8), "ts"), ((20, 3), "ts")])
+@pytest.mark.parametrize("on", MANY_PREDICATES)
+def test_large_batches_that_reach_few_tuples(
+    on: str, window: object, time: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scanned windows give up what has expired, again and again, and steps are turned, trimmed and refused."""
+    monkeypatch.setenv("STREAMJOIN_COMPILE", "first")
+    constants.replace(monkeypatch, MOST_ROWS=2000, SMALLEST_SCANNED=4096)
+    taken = counted(monkeypatch)
+    for seed, polls in ((0, 1), (1, 3)):
+        batches = large_batches(seed)
+
+        def joined(algorithm: Any, workers: int) -> list[int]:
+            found: list[pa.Table] = []
+            schema = batches[0][1].schema
+            with WindowJoin(
+                schema, schema, on=on, window=window, time=time, lateness=30 if time else 0,  # type: ignore[arg-type]
+                algorithm=algorithm, index="scan", workers=workers,
+            ) as join:  # fmt: skip
+                for number, (side, batch) in enumerate(batches):
+                    join.push(side, batch)
+                    if number % polls == 0:
+                        found.append(join.poll())
+                found.append(join.finish())
+            out = pa.concat_tables(found)
+            return sorted((out["n"].to_numpy() * 1_000_000 + out["n_right"].to_numpy()).tolist())
+
+        results = [joined("three-step", 1), joined("panjoin", 2)]
+        with monkeypatch.context() as without:
+            constants.replace(without, IN_A_ROW=0)
+            expected = joined("three-step", 1)
+        assert expected
+        assert results == [expected, expected]
+    assert max(taken) > FEW_PROBES

@@ -196,8 +196,10 @@ def valid_rows(column: pa.Array) -> npt.NDArray[np.bool_] | None:
     return rows[skipped:].view(np.bool_)
 
 
-def result_schema(left: pa.Schema, right: pa.Schema, how: str) -> pa.Schema:
-    """The left's columns, then the right's; a right name that the left also has gets the suffix `_right`."""
+def result_schema(left: pa.Schema, right: pa.Schema, how: str, suffix: Any = "_right") -> pa.Schema:
+    """The left's columns, then the right's; a right name that the left also has gets the suffix."""
+    if not isinstance(suffix, str) or not suffix:
+        raise ArgumentError(f"suffix: {suffix!r} is not valid; give a text such as '_right'")
     left_outer, right_outer = how in ("right", "full"), how in ("left", "full")
     fields = [field.with_nullable(True) if left_outer else field for field in left]
     if how in ("semi", "anti"):
@@ -205,10 +207,11 @@ def result_schema(left: pa.Schema, right: pa.Schema, how: str) -> pa.Schema:
     taken = set(left.names)
     names: set[str] = set(taken)
     for field in right:
-        name = f"{field.name}_right" if field.name in taken else field.name
+        name = f"{field.name}{suffix}" if field.name in taken else field.name
         if name in names:
             raise ArgumentError(
-                f"right: the result would have two columns {name!r}; rename the column {field.name!r} of one stream"
+                f"right: the result would have two columns {name!r}; rename the column {field.name!r} of one stream, "
+                "or give another suffix"
             )
         names.add(name)
         new = field.with_name(name)

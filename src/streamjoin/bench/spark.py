@@ -4,15 +4,18 @@
 
 Each micro-batch reads one file of each side; the sink drops all rows. A rate is input rows of both streams per second
 of a micro-batch (its `triggerExecution`). Micro-batches count once the windows are full. A JVM gets faster for minutes.
-So the first run is not counted, and the contestants take turns, first in order and then in reverse order.
+So every contestant's first run is not counted, and then they take turns, first in order and then in reverse order. CPU
+seconds are those of all processes over a whole run, so they suffer less from others on the machine.
 
-Contestants: the join with each routing that fits; the same pipeline with an operator that does nothing; the pipeline
-with an operator that returns every tuple once, so that as many rows leave as with the join; and Spark's own way to
-join bands: an equality of bins with the band as a second condition, where the right side's rows are exploded.
+Contestants: the join with each routing that fits; the pipeline with an operator that does nothing, and with one that
+returns every tuple once, so that as many rows leave as with the join, both with the first routing; and Spark's own way
+to join bands: an equality of bins with the band as a second condition, where the right side's rows are exploded.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import Row
 from pyspark.sql import functions as F
@@ -31,24 +35,27 @@ from rich.table import Table
 from ..engine.replay import join
 from ..reporting.files import write_json
 from ..spark.join import pipeline
-from ..spark.messages import ChunkMessage, from_bytes, to_view
+from ..spark.messages import ROLE, ChunkMessage, RowRole, from_bytes, to_view
+from ..spark.outputs import COUNTS, FIGURES, RESULT
 from ..spark.plan_join import plan_join
-from ..spark.processor import COUNTS, FIGURES, RESULT, JoinProcessor
+from ..spark.processor import JoinProcessor
 from ..spark.session import session
 from ..spark.spec import JoinSpec
 
 ON = "l.k BETWEEN r.k - 1 AND r.k + 1"
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.int32()), ("v", pa.int64())])
+FIRST_WRITTEN = 1_000_000_000
 STATE_FIGURES = ("numRowsTotal", "memoryUsedBytes")
 STATE_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 
 
 @dataclass
 class QueryRun:
-    """Rows per second of each micro-batch, how many rows came out altogether, and after each micro-batch the state
-    store's keys and bytes."""
+    """Rows per second of each micro-batch, CPU seconds per million rows of the run, how many rows came out altogether,
+    and after each micro-batch the state store's keys and bytes."""
 
     rates: list[float]
+    cpu: float
     out: int
     state_keys: list[int]
     state_bytes: list[int]
@@ -91,9 +98,12 @@ class GivingBack(EmptyOperator):
         number, workers = self._spec.workers.index(key[0]), len(self._spec.workers)
         for message in map(ChunkMessage.of, rows):
             if message.body is not None:
-                table = from_bytes(message.body)
-                start, stop = (table.num_rows * part // workers for part in (number, number + 1))
-                own = table.slice(start, stop - start)
+                own = from_bytes(message.body)
+                if self._spec.routing == "broadcast":
+                    start, stop = (own.num_rows * part // workers for part in (number, number + 1))
+                    own = own.slice(start, stop - start)
+                elif ROLE in own.column_names:
+                    own = own.filter(pc.equal(own[ROLE], RowRole.ANSWERED)).drop_columns(ROLE).combine_chunks()
                 both = pa.Table.from_arrays([*own.columns, *own.columns], schema=self._spec.result)
                 nothing = dict.fromkeys((*COUNTS, "seconds"))
                 yield Row(worker=key[0], kind=RESULT, body=to_view(both), **nothing)
@@ -117,11 +127,12 @@ def run(
             for routing in routings
         ]
         contestants += [
-            SparkContestant("nothing", _pipeline(EmptyOperator, "broadcast", window), 0),
-            SparkContestant("giving back", _pipeline(GivingBack, "broadcast", window), taken),
+            SparkContestant("nothing", _pipeline(EmptyOperator, routings[0], window), 0),
+            SparkContestant("giving back", _pipeline(GivingBack, routings[0], window), taken),
         ]
-        with console.status("warming up ..."):
-            _measure(spark, directory, contestants[0], filling)
+        for one in contestants:
+            with console.status(f"warming up: {one.name} ..."):
+                _measure(spark, directory, one, filling)
         for one in [*contestants, *reversed(contestants)]:
             with console.status(f"{one.name} ..."):
                 one.runs.append(_measure(spark, directory, one, filling))
@@ -152,7 +163,9 @@ def _write(directory: Path, window: int, half: int, count: int, seed: int) -> tu
             keys = rng.integers(0, 3 * window, half, dtype=np.int32)
             columns = [pa.array(times).cast(pa.timestamp("us", "UTC")), keys, rng.integers(0, 1000, half)]
             pieces.append(pa.Table.from_arrays([pa.array(c) for c in columns], schema=SCHEMA))
-            pq.write_table(pieces[-1], directory / side / f"{number:05}.parquet")
+            path = directory / side / f"{number:05}.parquet"
+            pq.write_table(pieces[-1], path)
+            os.utime(path, (FIRST_WRITTEN + number, FIRST_WRITTEN + number))  # Spark reads files in this order
         sides.append(pa.concat_tables(pieces))
     return sides[0], sides[1]
 
@@ -187,37 +200,56 @@ def _measure(spark: Any, directory: Path, contestant: SparkContestant, filling: 
         for side in ("left", "right")
     ]
     checkpoint = tempfile.mkdtemp(dir=directory, prefix="checkpoint-")
+    cpu_before = _cpu_seconds()
     counted = contestant.build(*frames).observe("rows", F.count(F.lit(1)).alias("out"))
     query = (
         counted.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
     )
     query.awaitTermination()
     progress = [p for p in query.recentProgress if p["numInputRows"]]
+    cpu = (_cpu_seconds() - cpu_before) / sum(p["numInputRows"] for p in progress) * 1e6
     rates = [1000 * p["numInputRows"] / p["durationMs"]["triggerExecution"] for p in progress[filling:]]
     out = sum(p["observedMetrics"]["rows"]["out"] for p in progress)
     operators = [p["stateOperators"] for p in progress[filling:]]
     keys, memory = ([sum(o[figure] for o in of_batch) for of_batch in operators] for figure in STATE_FIGURES)
-    return QueryRun(rates, out, keys, memory)
+    return QueryRun(rates, cpu, out, keys, memory)
+
+
+def _cpu_seconds() -> float:
+    """What this process and all that it has started have used; NaN where the system does not say."""
+    used: dict[int, tuple[int, float]] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = entry.read_text().rpartition(")")[2].split()
+            used[int(entry.parent.name)] = int(fields[1]), sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+    def is_mine(pid: int) -> bool:
+        return pid == os.getpid() or (pid in used and is_mine(used[pid][0]))
+
+    return sum(seconds for pid, (_, seconds) in used.items() if is_mine(pid)) if used else float("nan")
 
 
 def _line(one: SparkContestant) -> str:
     run = one.runs[-1]
     rates = sorted(run.rates)
-    return f"{one.name}: {np.median(rates):,.0f} rows/s ({rates[0]:,.0f} - {rates[-1]:,.0f}), {run.out:,} rows out"
+    speed = f"{np.median(rates):,.0f} rows/s ({rates[0]:,.0f} - {rates[-1]:,.0f})"
+    return f"{one.name}: {speed}, {run.cpu:.2f} CPU s per million rows, {run.out:,} rows out"
 
 
 def _table(contestants: list[SparkContestant], window: int, rows: int) -> Table:
     table = Table(title=f"rows/s, windows of {window:,}, micro-batches of {rows:,} rows")
     quarters = "last / first quarter"
-    columns = "median (min - max)", "micro-batches", "rows out", "of nothing", "of giving back", quarters, "state keys"
+    ratios = "of nothing", "of giving back"
+    columns = "median (min - max)", "micro-batches", "CPU s / M rows", "rows out", *ratios, quarters, "state keys"
     for column in ("contestant", *columns):
         table.add_column(column, justify="left" if column == "contestant" else "right")
     medians = {one.name: float(np.median(one.rates)) for one in contestants}
     for one in contestants:
         mine = medians[one.name]
         spread = f"{mine:,.0f} ({min(one.rates):,.0f} - {max(one.rates):,.0f})"
-        ratios = [f"{mine / medians[name]:.2f}x" for name in ("nothing", "giving back")]
+        of_others = [f"{mine / medians[name]:.2f}x" for name in ("nothing", "giving back")]
+        cpu = " ".join(f"{run.cpu:.2f}" for run in one.runs)
         keys = f"{one.runs[0].state_keys[0]:,} .. {one.runs[-1].state_keys[-1]:,}"
         out = f"{one.runs[0].out:,}"
-        table.add_row(one.name, spread, str(len(one.rates)), out, *ratios, f"{one.last_to_first:.2f}", keys)
+        table.add_row(one.name, spread, str(len(one.rates)), cpu, out, *of_others, f"{one.last_to_first:.2f}", keys)
     return table

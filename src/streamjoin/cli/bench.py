@@ -104,9 +104,9 @@ def add_bench(commands: Any) -> None:
     spark.add_argument(
         "--routings",
         nargs="+",
-        choices=("broadcast", "range"),
-        default=["broadcast", "range"],
-        help="which routings (both)",
+        choices=("blocks", "broadcast", "range"),
+        default=["blocks", "broadcast", "range"],
+        help="which routings (all)",
     )
     spark.add_argument("--peer", action="store_true", help="also measure Spark's own join on bins, which takes minutes")
     spark.add_argument("--master", default="local[*]", help="the Spark master (default: local[*])")

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array, Mask, Rows
+from ..arrow.fields import taken
 from ..arrow.tables import conform, restored, result_schema, takeable
 from ..arrow.times import Times
 from ..flow.order import reach
@@ -32,7 +33,7 @@ MADE_UP = 3
 """Rows of each table of a rehearsal."""
 
 
-def join_as_of(left: pa.Table, right: pa.Table, plan: Planned) -> pa.Table | None:
+def join_as_of(left: pa.Table, right: pa.Table, plan: Planned, suffix: str) -> pa.Table | None:
     """The whole result, in time order. None: the running join must find it. That is where order decides which pairs
     there are, where compiled conditions cannot decide, or where most left rows would walk far."""
     options, lowered = plan.options, plan.lowered
@@ -42,14 +43,16 @@ def join_as_of(left: pa.Table, right: pa.Table, plan: Planned) -> pa.Table | Non
     tables: dict[Side, pa.Table] = {"left": left, "right": right}
     tables = {side: conform(table, table.schema, side) for side, table in tables.items()}
     schemas = {side: table.schema for side, table in tables.items()}
+    result = result_schema(left.schema, right.schema, options.how, suffix)
     is_compiled = rehearsed(options, lowered, schemas, rehearse)()
-    return _Walk(options, lowered, tables).result(is_compiled)
+    return _Walk(options, lowered, tables, result).result(is_compiled)
 
 
 def rehearse(options: Options, lowered: Lowered, schemas: Schemas) -> None:
     """The same on made-up rows, and a walk whether or not these pass their filters."""
     tables = {side: made_up(schemas[side], MADE_UP, np.random.default_rng(0), False) for side in SIDES}
-    walk = _Walk(options, lowered, tables)
+    result = pa.schema(list(schemas["left"]) + list(schemas["right"]))
+    walk = _Walk(options, lowered, tables, result)
     walk.result(True)
     places = np.arange(MADE_UP)
     left, right = (Sorted(places, [np.zeros(MADE_UP, slot.dtype) for slot in lowered.slots[side]]) for side in SIDES)
@@ -79,8 +82,10 @@ class _Live(NamedTuple):
 class _Walk:
     """One as-of join of two tables."""
 
-    def __init__(self, options: Options, lowered: Lowered, tables: Mapping[Side, pa.Table]) -> None:
-        self._options, self._lowered, self._tables = options, lowered, tables
+    def __init__(
+        self, options: Options, lowered: Lowered, tables: Mapping[Side, pa.Table], result: pa.Schema
+    ) -> None:  # fmt: skip
+        self._options, self._lowered, self._tables, self._schema = options, lowered, tables, result
         self._walk = WalkBack(lowered, "right")
         self._sizes = {
             side: window.amount for side, window in options.windows.items() if isinstance(window, TimeWindow)
@@ -130,10 +135,13 @@ class _Walk:
         """Whether all partners are partners. Slots hold long texts as hashes. If one of the partners is none, its left
         row might have another one."""
 
-        def taken(side: Side, rows: Rows, names: list[str]) -> pa.Table:
-            return takeable(self._tables[side].select(names)).take(pa.array(rows))
+        def columns(side: Side, rows: Rows, names: list[str]) -> pa.Table:
+            table = self._tables[side]
+            return taken(
+                lambda rows, names: takeable(table.select(names)).take(pa.array(rows)), table.schema, rows, names
+            )
 
-        recheck = Recheck(self._lowered, taken)
+        recheck = Recheck(self._lowered, columns)
         recheck.long_text = dict.fromkeys(SIDES, True)
         confirmed: Mask | None = recheck(left, right)
         return confirmed is None or bool(confirmed.all())
@@ -145,14 +153,13 @@ class _Walk:
         if self._options.how == "inner":
             rows = np.flatnonzero(partner != NONE) if rows is None else rows[partner[rows] != NONE]
         partner = partner if rows is None else partner[rows]
-        schema = result_schema(left.schema, right.schema, self._options.how)
         try:
             found = left if rows is None else restored(takeable(left).take(pa.array(rows)), left.schema)
             partners = takeable(right).take(pa.array(partner, mask=partner == NONE))
             columns = [*found.columns, *restored(partners, right.schema).columns]
         except pa.ArrowException:  # such as texts that are too long for one array; the running join gives several
             return None
-        return pa.Table.from_arrays(columns, schema=schema)
+        return pa.Table.from_arrays(columns, schema=self._schema)
 
 
 def _in_order(times: Times) -> Rows | None:

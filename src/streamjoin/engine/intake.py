@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from ..arrow.fields import Readable, readable
 from ..arrow.tables import contiguous, is_text
 from ..arrow.times import TimeColumns, TimeReader, Times
 from ..errors import DataError
@@ -30,19 +31,19 @@ class Intake:
             node for expr in (*lowered.recheck, *lowered.recheck_long_text)
             for node in walk(expr) if isinstance(node, Column)
         ]  # fmt: skip
-        self._places: dict[Side, list[tuple[tuple[Side, str], int]]] = {
-            side: [((side, name), schemas[side].names.index(name)) for name in self._programs[side].columns]
-            for side in SIDES
+        known = {side: readable(schemas[side]) for side in SIDES}
+        self._places: dict[Side, list[tuple[tuple[Side, str], Readable]]] = {
+            side: [((side, name), known[side][name]) for name in self._programs[side].columns] for side in SIDES
         }
-        """Where in its table each column lies that the slots read: numbers are quicker than names."""
+        """Where in its table each column or field lies that the slots read: numbers are quicker than names."""
         self._time: dict[Side, tuple[str, int, TimeReader]] | None = None
         if time is not None:
             self._time = {side: _time_column(schemas[side], time.of(side), time.unit) for side in SIDES}
-        self._texts: dict[Side, list[str]] = {}
+        self._texts: dict[Side, list[Readable]] = {}
         """The text columns that the predicate reads. Arrow does not promise that their bytes are valid text."""
         for side in SIDES:
             read = {*self._programs[side].columns, *(node.name for node in rechecked if node.side == side)}
-            self._texts[side] = [field.name for field in schemas[side] if field.name in read and is_text(field.type)]
+            self._texts[side] = [known[side][name] for name in sorted(read) if is_text(known[side][name].type)]
 
     def times(
         self, side: Side, table: pa.Table, where: str, arrays: Sequence[pa.Array] | None = None
@@ -66,12 +67,13 @@ class Intake:
     ) -> SlotValues:
         """What the predicate reads of the rows. `are_checked`: their texts were found valid when they arrived."""
         program, columns = self._programs[side], {}
-        for key, place in self._places[side]:
-            columns[key] = contiguous(table.column(place)) if arrays is None else arrays[place]
+        for key, wanted in self._places[side]:
+            place = wanted.place
+            columns[key] = wanted.of(contiguous(table.column(place)) if arrays is None else arrays[place])
         try:
             if not are_checked:
-                for name in self._texts[side]:
-                    table.column(name).validate(full=True)
+                for text in self._texts[side]:
+                    text.of(table.column(text.place)).validate(full=True)
             return program.run(Frame(table.num_rows, columns))
         except (DataError, UnicodeDecodeError, pa.ArrowException) as error:
             names = ", ".join(program.columns)

@@ -45,6 +45,7 @@ def join(
     device: DeviceName = "auto",
     order: Order = "none",
     aliases: Sequence[str] | None = None,
+    suffix: str = "_right",
 ) -> pa.Table:
     """Join two tables as if they had been streamed. Their rows may be in any order: none is late.
 
@@ -57,12 +58,13 @@ def join(
             *schemas, on, aliases, window=window, time=time, lateness=lateness, how=how, match=match,
             algorithm=algorithm, index=index, workers=workers, device=device, order=order, late="drop",
         )  # fmt: skip
-        found = join_as_of(*tables, plan)
+        found = join_as_of(*tables, plan, suffix)
         if found is not None:
             return found
     with WindowJoin(
         tables[0].schema, tables[1].schema, on=on, window=window, time=time, lateness=lateness, how=how, match=match,
-        algorithm=algorithm, index=index, workers=workers, device=device, order=order, aliases=aliases, max_batch=SLICE,
+        algorithm=algorithm, index=index, workers=workers, device=device, order=order, aliases=aliases, suffix=suffix,
+        max_batch=SLICE,
     ) as running:  # fmt: skip
         return pa.concat_tables(replay(running, *tables))
 
@@ -83,6 +85,7 @@ def join_batches(
     device: DeviceName = "auto",
     order: Order = "none",
     aliases: Sequence[str] | None = None,
+    suffix: str = "_right",
 ) -> pa.RecordBatchReader:
     """The same join as `join`, but its results come one batch after the other while the inputs are read.
 
@@ -95,7 +98,7 @@ def join_batches(
     running = WindowJoin(
         as_schema(left, "left"), as_schema(right, "right"), on=on, window=window, time=time, lateness=lateness,
         how=how, match=match, algorithm=algorithm, index=index, workers=workers, device=device, order=order,
-        aliases=aliases, max_batch=SLICE,
+        aliases=aliases, suffix=suffix, max_batch=SLICE,
     )  # fmt: skip
 
     def results() -> Iterator[pa.RecordBatch]:

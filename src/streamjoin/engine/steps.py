@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Integers, Rows
+from ..arrow.fields import taken
 from ..arrow.tables import contiguous
 from ..arrow.times import Times, read_time
 from ..compile.background import is_rehearsing
@@ -70,7 +71,7 @@ class Steps:
         payload, run_all = self.payload, self._crew.run  # not `self`: threads hold these, and would hold everything
         self._recheck = Recheck(
             lowered,
-            lambda side, rows, names: payload[side].take(rows, names),
+            lambda side, rows, names: taken(payload[side].take, schemas[side], rows, names),
             lambda left, right, *rows: have_same_texts(payload["left"], left, payload["right"], right, *rows),
         )
 

@@ -78,6 +78,7 @@ class WindowJoin:
         order: Order = "none",
         aliases: Sequence[str] | None = None,
         late: Late = "drop",
+        suffix: str = "_right",
         max_pending: int = MAX_PENDING,
         max_batch: int = MAX_BATCH,
         max_wait: float | timedelta = MAX_WAIT,
@@ -89,7 +90,7 @@ class WindowJoin:
             algorithm=algorithm, index=index, workers=workers, order=order, late=late, device=device,
             max_pending=max_pending, max_batch=max_batch, max_wait=max_wait,
         )  # fmt: skip
-        self._schema = result_schema(left, right, how)
+        self._schema = result_schema(left, right, how, suffix)
         with not_too_deep():
             if self.options.is_scanned and self.options.device != "gpu":
                 lowered = lower(self.plan, with_keys=False)

@@ -12,17 +12,22 @@ class Progress:
     step ends when all that was pushed has come to the end of its way.
 
     A tuple is late if it is more than `lateness` behind the furthest timestamp that earlier batches of its stream
-    brought. So every future tuple of a stream has a timestamp of at least `horizon(side)`.
+    brought. So every future tuple of a stream has a timestamp of at least `horizon(side)`. A stream that is more than
+    `idle` behind the other one counts as having come to the other's furthest timestamp less `idle`: so a silent stream
+    does not hold time back. Only timestamps count, so it is the same whenever and wherever it is computed again.
     """
 
-    def __init__(self, lateness: int) -> None:
-        self.lateness = lateness
+    def __init__(self, lateness: int, idle: int | None = None) -> None:
+        self.lateness, self._idle = lateness, idle
         self.furthest: dict[Side, int | None] = {"left": None, "right": None}
 
     def horizon(self, side: Side) -> int | None:
         """No future tuple of this stream is earlier; None before its first."""
-        furthest = self.furthest[side]
-        return None if furthest is None else max(furthest - self.lateness, INT64_MIN)
+        reached = self.furthest[side]
+        others = self.furthest[other(side)]
+        if self._idle is not None and others is not None:
+            reached = others - self._idle if reached is None else max(reached, others - self._idle)
+        return None if reached is None else max(reached - self.lateness, INT64_MIN)
 
     def is_ahead(self, side: Side) -> bool:
         """Whether this stream has come further than the other one."""

@@ -19,6 +19,7 @@ from amaranth.lib import data
 
 from ..arguments import choose
 from ..arrays import Array
+from ..arrow.fields import read, readable
 from ..arrow.tables import as_table, check_names, contiguous, restored, result_schema, takeable
 from ..arrow.times import read_time, time_columns
 from ..errors import ArgumentError
@@ -126,7 +127,7 @@ def simulate(
     plan = plan_for(on, tables["left"].schema, tables["right"].schema, aliases)
     schema = result_schema(tables["left"].schema, tables["right"].schema, "inner")
     nullable = frozenset(
-        (side, name) for side in SIDES for name in tables[side].column_names if tables[side].column(name).null_count
+        (side, name) for side in SIDES for name in readable(tables[side].schema) if read(tables[side], name).null_count
     )
     sides, rows, times = merged_order(tables, time)
     top = circuit_for(plan, nullable, chosen)
@@ -230,7 +231,7 @@ def column_fields(circuit: Circuit, side: Side, table: pa.Table) -> dict[str, An
     """A table's columns as the fields that `pack` puts into the circuit's layout."""
     values, known = {}, {}
     for column in circuit.columns[side]:
-        numbers, valid = read_numbers(contiguous(table.column(column.name)), column.type)
+        numbers, valid = read_numbers(contiguous(read(table, column.name)), column.type)
         values[circuit.names[column]] = numbers if valid is None else np.where(valid, numbers, 0)
         if column in circuit.nullable:
             known[circuit.names[column]] = np.ones(table.num_rows, bool) if valid is None else valid

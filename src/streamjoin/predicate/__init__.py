@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..arrow.fields import readable
 from ..errors import ArgumentError, PredicateError
 from .analyse import make_plan
 from .bind import bind
@@ -51,12 +52,15 @@ def check_aliases(aliases: Sequence[str] | None) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def plan_for(on: Predicate, left: pa.Schema, right: pa.Schema, aliases: Sequence[str] | None = None) -> Plan:
-    """Read, type-check and analyse a predicate against two Arrow schemas."""
+def plan_for(
+    on: Predicate, left: pa.Schema, right: pa.Schema, aliases: Sequence[str] | None = None, case_sensitive: bool = True
+) -> Plan:  # fmt: skip
+    """Read, type-check and analyse a predicate against two Arrow schemas. Where case does not matter, a name that no
+    column has stands for the column that differs from it in upper and lower case only."""
     names = check_aliases(aliases)
-    schemas = [{field.name: from_arrow(field.type) for field in schema} for schema in (left, right)]
+    schemas = [{name: from_arrow(found.type) for name, found in readable(schema).items()} for schema in (left, right)]
     with not_too_deep():
-        return make_plan(bind(parse(on), schemas[0], schemas[1], names))
+        return make_plan(bind(parse(on), schemas[0], schemas[1], names, case_sensitive))
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
+from ..arguments import ignoring_case
 from ..errors import PredicateError
 from ..side import SIDES, Side
 from .coerce import explicit_cast, fold, typed_call, with_all_digits
@@ -24,10 +25,12 @@ Schema = Mapping[str, Type | None]
 """Column names and their types; None for a type that only travels along."""
 
 
-def bind(expr: Expr, left: Schema, right: Schema, aliases: tuple[str, str] = ("l", "r")) -> Expr:
+def bind(
+    expr: Expr, left: Schema, right: Schema, aliases: tuple[str, str] = ("l", "r"), case_sensitive: bool = True
+) -> Expr:  # fmt: skip
     """Type-check a predicate against two schemas; PredicateError says what is wrong with it."""
     _check_size(expr)
-    bound = Binder(left, right, aliases).bind(expr)
+    bound = Binder(left, right, aliases, case_sensitive).bind(expr)
     if bound.type.kind == "null":
         bound = Constant(None, BOOLEAN)
     if bound.type != BOOLEAN:
@@ -67,9 +70,10 @@ def _listing(schema: Schema) -> str:
 class Binder:
     """Binds expressions of any type; `bind` says what a predicate must be besides."""
 
-    def __init__(self, left: Schema, right: Schema, aliases: tuple[str, str]) -> None:
+    def __init__(self, left: Schema, right: Schema, aliases: tuple[str, str], case_sensitive: bool = True) -> None:
         self.schemas: dict[Side, Schema] = {"left": left, "right": right}
         self.aliases = aliases
+        self.case_sensitive = case_sensitive
 
     def bind(self, expr: Expr) -> Expr:
         match expr:
@@ -88,9 +92,10 @@ class Binder:
     def column(self, column: Column) -> Column:
         name, side = column.name, column.side
         if side is None and column.table is not None:
-            if column.table in self.aliases:
-                side = "left" if column.table == self.aliases[0] else "right"
-            elif any(f"{column.table}.{name}" in schema for schema in self.schemas.values()):
+            streams = [column.table] if self.case_sensitive else ignoring_case(column.table, self.aliases)
+            if len(streams) == 1 and streams[0] in self.aliases:
+                side = "left" if streams[0] == self.aliases[0] else "right"
+            elif any(self.names(f"{column.table}.{name}", owner) for owner in SIDES):
                 name = f"{column.table}.{name}"
             else:
                 raise PredicateError(
@@ -98,7 +103,7 @@ class Binder:
                     f"{self.aliases[0]!r} and {self.aliases[1]!r} (aliases= renames them)"
                 )
         if side is None:
-            owners: list[Side] = [s for s in SIDES if name in self.schemas[s]]
+            owners: list[Side] = [owner for owner in SIDES if self.names(name, owner)]
             if len(owners) == 2:
                 raise PredicateError(
                     f"on: column {name!r} is ambiguous, both streams have it; write {self.aliases[0]}.{name} or "
@@ -107,15 +112,28 @@ class Binder:
             if not owners:
                 raise self.unknown(name, self.schemas)
             side = owners[0]
-        elif name not in self.schemas[side]:
+        found = self.names(name, side)
+        if not found:
             raise self.unknown(name, {side: self.schemas[side]})
-        type_ = self.schemas[side][name]
+        if len(found) > 1:
+            raise PredicateError(
+                f"on: column {name!r} is ambiguous, the {side} stream has {' and '.join(map(repr, found))}; write it "
+                "as the stream does"
+            )
+        type_ = self.schemas[side][found[0]]
         if type_ is None:
             raise PredicateError(
                 f"on: column {name!r} of the {side} stream has a type that a predicate cannot read; it reads numbers, "
                 "booleans, decimals, text, dates, timestamps and durations (others can only travel along)"
             )
-        return Column(name, None, side, type_)
+        return Column(found[0], None, side, type_)
+
+    def names(self, name: str, side: Side) -> list[str]:
+        """The columns of a side that a name may mean."""
+        schema = self.schemas[side]
+        if self.case_sensitive or name in schema:
+            return [name] if name in schema else []
+        return ignoring_case(name, schema)
 
     def unknown(self, name: str, schemas: Mapping[Side, Schema]) -> PredicateError:
         known = [column for schema in schemas.values() for column in schema]

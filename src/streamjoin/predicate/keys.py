@@ -23,9 +23,10 @@ from ..errors import PredicateError
 from ..side import Side, other
 from .coerce import cast, fold, typed_call
 from .domains import key_slots
-from .expr import MIRRORED, Call, Constant, Expr, conjunction, sides, walk
+from .expr import COMPARISONS, MIRRORED, Call, Constant, Expr, conjunction, sides, walk
 from .pair_emitter import PairEmitter, Test
 from .plan import Band, Interval, Plan
+from .rearrange import without_widening
 from .slots import Encoding, Slot
 from .types import BOOLEAN, DOUBLE, FLOAT, INTEGER_BITS, MAX_PRECISION
 
@@ -47,6 +48,9 @@ class RangeKey:
     """Boolean slots that say where the stored and the probing tuple are regular; None: all are."""
     exact: bool = False
     """Whether a key in an interval is all that `sources` ask for."""
+    stored_bits: int | None = 64
+    """The intervals of a regular probing tuple hold all stored tuples that match it, irregular ones too, if only so
+    many low bits of keys are compared. None: an irregular one may have its key anywhere."""
     decides: bool = False
     """Whether it is all that the whole predicate asks for. With a `width`: only if the distance is the same for all
     stored tuples."""
@@ -139,7 +143,45 @@ def _rearranged(band: Band, emitter: PairEmitter) -> Iterator[RangeKey]:
             emitter.slot(stored, small[stored], truth, "bool"),
             emitter.slot(probing, small[probing], truth, "bool"),
         )
-        yield RangeKey(key, bounds, regular=regular, sources=band.sources, expr=band.key)
+        bits = _stored_bits(band, summands[stored])
+        yield RangeKey(key, bounds, regular=regular, stored_bits=bits, sources=band.sources, expr=band.key)
+
+
+def _stored_bits(band: Band, own: list[Expr]) -> int | None:
+    """`RangeKey.stored_bits` of a rearranged band: what is known where it bounds one difference from both sides.
+
+    Let the probing tuple be regular. A difference of floats that is NaN or infinite has no regular bounds, and large
+    floats only round. A difference of n-bit integers would have to wrap once around to come back between its bounds,
+    for which its other terms are too small. Only abs(-2**(n-1)) is negative, so it meets every upper bound: there the
+    stored key lies 2**(n-1) beside the middle of the interval, and its lower n - 1 bits are those of the middle. The
+    middle lies in the interval if the bound is a number that is not negative.
+    """
+    found = [_difference(source) for source in band.sources]
+    if band.kind != "band" or len({difference for difference, _ in found}) > 1 or found[0][0] is None:
+        return None
+    if _has_floats(band):
+        return 64
+    types = {node.type for node in _nodes(band) if len(sides(node)) == 2 and node.type != BOOLEAN}
+    if len(types) > 1 or (own != [band.key] and own != [_negated(band.key)]):
+        return None
+    if not any(is_magnitude for _, is_magnitude in found):
+        return 64
+    bounds = [arg for source in band.sources if isinstance(source, Call) for arg in source.args if not sides(arg)]
+    is_constant = len(bounds) == len(found) == 1 and isinstance(bounds[0], Constant) and bounds[0].value >= 0
+    return INTEGER_BITS.get(types.pop().kind, 64) - 1 if is_constant else None
+
+
+def _difference(source: Expr) -> tuple[Expr | None, bool]:
+    """What a comparison bounds that reads both streams, without its sign, and whether it is without; None: not one."""
+    if not isinstance(source, Call) or source.op not in COMPARISONS:
+        return None, False
+    mixed = [without_widening(arg) for arg in source.args if len(sides(arg)) == 2]
+    if len(mixed) != 1:
+        return None, False
+    difference = mixed[0]
+    while isinstance(difference, Call) and difference.op == "abs":
+        difference = difference.args[0]
+    return difference, difference != mixed[0]
 
 
 def _is_exact(band: Band) -> bool:

@@ -65,6 +65,8 @@ def arrivals(spec: JoinSpec, side: Side, messages: Sequence[ChunkMessage], progr
     else:
         table, position = own.empty_table(), np.empty(0, np.int64)
     role = table.column(ROLE).to_numpy() if ROLE in table.column_names else None
+    if role is None and spec.has_roles(side):
+        role = np.empty(0, np.int8)
     rows = table.select(own.names)
     found = Arrivals(
         rows, spec.times(side, rows), np.concatenate([np.empty(0, np.int64), *all_times]), position, role,

@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from .jobfile import FILES, GENERATORS, Job
+from .session import KAFKA, check_connector
 
 MICROSECONDS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -54,11 +55,13 @@ price around which they lie."""
 
 
 def kafka_package(settings: dict[str, Any]) -> dict[str, str]:
-    """The setting that names Spark's Kafka connector; empty if the settings name one already."""
+    """The setting that names Spark's Kafka connector; empty if the settings name one already, which must fit."""
     packages = str(settings.get("spark.jars.packages", ""))
-    if "spark-sql-kafka" in packages + str(settings.get("spark.jars", "")):
+    named = f"{packages},{settings.get('spark.jars', '')}"
+    if KAFKA in named:
+        check_connector(named)
         return {}
-    connector = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark_version}"
+    connector = f"org.apache.spark:{KAFKA}_2.13:{spark_version}"
     return {"spark.jars.packages": f"{packages},{connector}" if packages else connector}
 
 

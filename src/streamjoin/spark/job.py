@@ -91,7 +91,11 @@ def _open_session(job: Job, log: IO[bytes]) -> Any:
     if "partitions" in job.join:
         settings.setdefault(SHUFFLE, job.join["partitions"])
     if job.uses_kafka:
-        settings.update(kafka_package(settings))
+        try:
+            settings.update(kafka_package(settings))
+        except ArgumentError as error:
+            key, _, message = str(error).partition(": ")
+            raise job.error("spark", key, message) from None
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         raise StateError("Spark needs Java 17 or newer, and there is no java on the PATH; install one or set JAVA_HOME")
     try:

@@ -66,7 +66,9 @@ SINKS: Mapping[str, Keys] = {
 ANY_SOURCE: Keys = {"format": TEXT, "columns": TEXTS, "where": TEXT, "options": SETTINGS}
 ANY_SINK: Keys = {"format": TEXT, "checkpoint": TEXT, "options": SETTINGS}
 JOIN: Keys = {
-    **dict.fromkeys(("on", "window", "time", "lateness", "routing", "index", "aliases", "late"), ANY),
+    **dict.fromkeys(("on", "window", "time", "lateness", "idle_timeout", "how", "routing", "index", "aliases"), ANY),
+    "late": ANY,
+    **dict.fromkeys(("suffix", "result_time"), TEXT),
     "partitions": COUNT,
 }
 REQUIRED = ("format", "servers", "topic", "schema", "path")

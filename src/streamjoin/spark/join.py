@@ -11,14 +11,19 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StringType, StructField, StructType
 
-from ..engine.options import IndexName, Late
+from ..engine.options import How, IndexName, Late
 from ..engine.window_join import LatenessArgument, WindowArgument
 from ..errors import ArgumentError
 from ..predicate import Predicate
+from .event_time import ResultTime
 from .messages import MESSAGE
+from .metric_names import unused_name
+from .outputs import COUNTS, FIGURES, OUTPUT
 from .pack import Pack
 from .plan_join import plan_join
-from .processor import COUNTS, OUTPUT, JoinProcessor, RouteProcessor
+from .processor import JoinProcessor, RouteProcessor
+from .progress import UNDECLARED, warn_of_late_rows
+from .settle import Settle
 from .spec import JoinSpec, Routing
 from .unpack import LATE, Unpack
 
@@ -38,22 +43,32 @@ def stream_join(
     on: Predicate,
     window: WindowArgument | tuple[WindowArgument, WindowArgument],
     time: str | tuple[str, str] | None = None,
-    lateness: LatenessArgument = 0,
+    lateness: LatenessArgument | None = None,
     partitions: int | None = None,
     routing: Routing = "auto",
-    how: str = "inner",
+    how: How = "inner",
     index: IndexName = "auto",
     aliases: Sequence[str] | None = None,
     late: Late = "drop",
-    name: str = "streamjoin",
+    suffix: str = "_right",
+    idle_timeout: LatenessArgument | None = None,
+    result_time: str | None = None,
+    name: str | None = None,
     cache_dir: str | None = None,
     **others: Any,
 ) -> Any:
     """Join two DataFrames, both streaming or both not, within windows.
 
-    The meaning is that of `streamjoin.join`, on the same rows. Write the result in append mode. The query's progress
-    has figures under `observedMetrics[name]`. With `late="keep"` the result has another column, `late`: NULL for
-    results, "left" or "right" for a late row, which has values only in the columns of its own side.
+    The meaning is that of `streamjoin.join`, on the same rows. Rows without a partner, and all rows of a semi join,
+    come when their windows have closed. Write the result in append mode. The query's progress has figures under
+    `observedMetrics[name]`; the name is "streamjoin" if none is given, or "streamjoin_2" and so on where the inputs are
+    themselves results of joins. With `late="keep"` the result has another column, `late`: NULL for results, "left" or
+    "right" for a late row, which has values only in the columns of its own side.
+
+    `lateness` is 0 if it is not given, and the first late row is then told in the log; over inputs with a watermark it
+    is the watermark's delay. `result_time` names another column, with the later of both timestamps. Where both inputs
+    carry a watermark, the result always has it, and it carries the watermark on. With `idle_timeout`, a stream that is
+    so far behind the other one no longer holds time back; its rows that come later than that are late.
 
     `partitions` is the number of workers that share the windows. It is at most `spark.sql.shuffle.partitions`, which
     is also the default, up to 32. Executors keep files in `cache_dir`, so that restarted Python processes need not
@@ -63,13 +78,18 @@ def stream_join(
         if other in NOT_ON_SPARK:
             raise ArgumentError(f"{other}: stream_join has no such argument; {NOT_ON_SPARK[other]}")
         raise TypeError(f"stream_join() got an unexpected keyword argument {other!r}")
-    if not isinstance(name, str) or not name:
+    if name is not None and (not isinstance(name, str) or not name):
         raise ArgumentError(f"name: {name!r} is not valid; give a text")
     spec = plan_join(
         left, right, on=on, window=window, time=time, lateness=lateness, partitions=partitions, routing=routing,
-        how=how, index=index, aliases=aliases, late=late, cache_dir=cache_dir,
+        how=how, index=index, aliases=aliases, late=late, suffix=suffix, idle_timeout=idle_timeout,
+        cache_dir=cache_dir,
     )  # fmt: skip
-    return pipeline(spec, left, right, name)
+    its_time = ResultTime.of(spec, {"left": left, "right": right}, result_time)
+    if not (spec.bounded or spec.lateness_declared):
+        warn_of_late_rows(left.sparkSession)
+    joined = pipeline(spec, left, right, name or unused_name(left, right))
+    return joined if its_time is None else its_time.added_to(joined, spec)
 
 
 def pipeline(
@@ -88,12 +108,18 @@ def pipeline(
     found = packed.groupBy("worker").transformWithState(processor(spec), OUTPUT, "Append", "None")
     totals = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in COUNTS]
     per_worker = F.struct("worker", "left_window", "right_window", "out", "seconds")
+    if spec.settles:
+        found = found.repartition("worker").mapInArrow(_function(Settle(spec)), OUTPUT)
+    routed = F.lit(f"{spec.routing}: {spec.why}")
+    undeclared = [] if spec.lateness_declared else [F.max(F.lit(True)).alias(UNDECLARED)]
     watched = found.observe(
         name,
         *totals,
+        F.coalesce(F.max(routed), routed).alias("routing"),
         F.max("seconds").alias("slowest_s"),
         F.avg("seconds").alias("mean_s"),
-        F.collect_list(F.when(F.col("kind") == "figures", per_worker)).alias("workers"),
+        F.collect_list(F.when(F.col("kind") == FIGURES, per_worker)).alias("workers"),
+        *undeclared,
     )
     return watched.mapInArrow(_function(Unpack(spec)), _result_type(spec, left, right))
 
@@ -114,6 +140,7 @@ def _function(step: Callable[..., Iterator[pa.RecordBatch]]) -> Callable[..., It
 
 
 def _result_type(spec: JoinSpec, left: Any, right: Any) -> StructType:
-    types = [field.dataType for frame in (left, right) for field in frame.schema]
+    frames = (left, right) if spec.gives_pairs else (left,)
+    types = [field.dataType for frame in frames for field in frame.schema]
     fields = [StructField(name, type_) for name, type_ in zip(spec.result.names, types, strict=True)]
     return StructType([*fields, StructField(LATE, StringType())] if spec.keeps_late else fields)

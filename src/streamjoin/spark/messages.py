@@ -96,6 +96,13 @@ def to_bytes(table: pa.Table) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
+def binary_value(body: bytes | memoryview) -> pa.Array:
+    """An array of one blob, which is not copied."""
+    buffer = pa.py_buffer(body)
+    ends = pa.py_buffer(np.array([0, buffer.size], np.int32))
+    return pa.Array.from_buffers(pa.binary(), 1, [None, ends, buffer])
+
+
 def _write(sink: pa.NativeFile, table: pa.Table, compression: str | None = None) -> None:
     options = pa.ipc.IpcWriteOptions(compression=compression)
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from ..arrays import Integers
 from ..side import Side
-from ..store.hashing import hash_keys
-from .messages import ARROW_MESSAGE, EVERY_WORKER, POSITION, to_view
+from .blocks import Blocks, Share, hash_shares
+from .identity import identities, places_of
+from .messages import ARROW_MESSAGE, EVERY_WORKER, POSITION, ROLE, binary_value, to_view
 from .process import spare_collector
 from .range_keys import RangeKeys
 from .spec import JoinSpec
@@ -44,38 +45,31 @@ class Pack:
             return
         all_times = times.tobytes() if spec.options.needs_order else None
         if spec.routing == "range":
-            sample = RangeKeys(spec).sample(side, spec.slots(side, table).columns).tobytes()
+            sample = RangeKeys.of(spec).sample(side, spec.slots(side, table).columns).tobytes()
             router = spec.workers[(partition + chunk) % len(spec.workers)]
             for worker in spec.workers:
                 yield _message(worker, *head, all_times, to_view(table) if worker == router else None, sample)
             return
-        for worker, rows in zip(spec.workers, self._shares(table), strict=True):
-            yield _message(worker, *head, all_times, self._body(table, rows))
 
-    def _body(self, table: pa.Table, rows: Integers) -> memoryview | None:
-        if not len(rows):
-            return None
-        part = table.take(pa.array(rows))
-        if self._spec.options.needs_order:
-            part = part.append_column(POSITION, pa.array(rows.astype(np.int32)))
-        return to_view(part)
+        def idle(rows: Integers) -> Integers:
+            """Rows that can match nothing: any worker will do, but their values choose it."""
+            return places_of(identities(spec, side, table.take(pa.array(rows)), times[rows]), len(spec.workers))
 
-    def _shares(self, table: pa.Table) -> list[Integers]:
-        """Which rows go to which worker: rows with equal keys go to the same one.
-
-        Some rows can match nothing, because a key is NULL or for another reason that this stream alone decides. They
-        are only counted: the workers take turns.
-        """
-        spec, side = self._spec, self._side
         slots = spec.slots(side, table)
-        keys = [slots.columns[pair[side == "right"]] for pair in spec.lowered.hash_slots]
-        worker = (hash_keys(keys) >> np.uint64(32)) % np.uint64(len(spec.workers))
-        if slots.live is not None:
-            idle = np.flatnonzero(~slots.live)
-            worker[idle] = idle % len(spec.workers)
-        order = np.argsort(worker, kind="stable")
-        cuts = np.searchsorted(worker[order], np.arange(1, len(spec.workers), dtype=np.uint64))
-        return np.split(order, cuts)
+        by_hash = spec.routing == "hash"
+        shares = hash_shares(spec, side, slots, idle) if by_hash else Blocks(spec).shares(side, slots, idle)
+        for worker, share in zip(spec.workers, shares, strict=True):
+            yield _message(worker, *head, all_times, self._body(table, share))
+
+    def _body(self, table: pa.Table, share: Share) -> memoryview | None:
+        if not len(share.rows):
+            return None
+        part = table.take(pa.array(share.rows))
+        if share.role is not None:
+            part = part.append_column(ROLE, pa.array(share.role))
+        if self._spec.options.needs_order:
+            part = part.append_column(POSITION, pa.array(share.rows.astype(np.int32)))
+        return to_view(part)
 
 
 def chunks(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
@@ -103,5 +97,8 @@ def _message(
     times: bytes | None, body: memoryview | None, note: bytes | None = None,
 ) -> pa.RecordBatch:  # fmt: skip
     values = (worker, side, partition, chunk, rows, latest, times, body, note)
-    arrays = [pa.array([value], field.type) for value, field in zip(values, ARROW_MESSAGE, strict=True)]
+    arrays = [
+        binary_value(value) if isinstance(value, bytes | memoryview) else pa.array([value], field.type)
+        for value, field in zip(values, ARROW_MESSAGE, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=ARROW_MESSAGE)

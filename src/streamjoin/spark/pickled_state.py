@@ -10,15 +10,8 @@ import io
 import pickle
 from typing import Any
 
-NOW_AT = {
-    ("streamjoin.growing", "GrowingArray"): ("streamjoin.integer_deque", "IntegerDeque"),
-    ("streamjoin.spark.worker", "Memory"): ("streamjoin.spark.worker_state", "WorkerState"),
-    ("streamjoin.spark.held", "Remembered"): ("streamjoin.spark.worker_state", "SideState"),
-    ("streamjoin.spark.segments", "Place"): ("streamjoin.spark.worker_state", "SegmentEntry"),
-    ("streamjoin.spark.ranges", "RouterMemory"): ("streamjoin.spark.router", "RouterState"),
-    ("streamjoin.spark.ranges", "Generation"): ("streamjoin.spark.router", "Generation"),
-}
-"""Where the classes are that pickles of format 2 may name otherwise: (module, class) in the pickle, and here."""
+NOW_AT: dict[tuple[str, str], tuple[str, str]] = {}
+"""Where the classes are that pickles of this format may name otherwise: (module, class) in the pickle, and here."""
 
 
 def dump(value: Any) -> bytes:

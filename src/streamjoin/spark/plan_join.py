@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from inspect import signature
-from typing import Any, get_args
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql.pandas.types import to_arrow_type
 
-from ..arguments import choose
+from ..arguments import ignoring_case
+from ..arrow.fields import readable
 from ..arrow.tables import result_schema
+from ..arrow.times import time_columns
 from ..engine.options import check_options
-from ..errors import ArgumentError, SchemaError
+from ..errors import ArgumentError, PredicateError, SchemaError
 from ..predicate import Predicate, not_too_deep, plan_for
 from ..predicate.expr import Cast, Column, Constant, Expr, walk
-from ..predicate.keys import RangeKey
 from ..predicate.lower import lower
 from ..predicate.render import render
-from ..side import Side
+from ..side import SIDES, Side
+from ..window import TimeUnit, lateness_ticks
+from .event_time import delays, usual_lateness
 from .partitions import spread_workers
-from .range_keys import range_key
+from .routing import choose_routing
 from .session import check_session
-from .spec import JoinSpec, Routing
+from .spec import JoinSpec
 from .unpack import LATE
 
-FEW_WORKERS = 4
-"""Up to this number of workers, it costs less to send every tuple to all of them than to find out where to send it."""
 BINARY = "UTF8_BINARY"
 NAMES_OF_UTC = ("UTC", "GMT", "UCT", "ZULU", "Z", "UNIVERSAL", "+00:00", "UTC+0", "GMT+0", "GMT0", "GREENWICH")
 MOST_WORKERS = 32
@@ -38,47 +40,62 @@ _TIME_ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_a
 def plan_join(
     left: Any, right: Any, *, on: Predicate, window: Any, time: Any, lateness: Any, partitions: Any, routing: Any,
     how: Any, index: Any, aliases: Any, late: Any, cache_dir: str | None,
+    suffix: Any = "_right", idle_timeout: Any = None,
 ) -> JoinSpec:  # fmt: skip
     """Check the arguments, and plan the join of two DataFrames."""
     session = _check_frames(left, right)
     if cache_dir is not None and not isinstance(cache_dir, str):
         raise ArgumentError(f"cache_dir: {cache_dir!r} is not valid; give a directory's path as a text")
     schemas: dict[Side, pa.Schema] = {"left": _arrow_schema(left, "left"), "right": _arrow_schema(right, "right")}
-    if how != "inner":
-        raise ArgumentError(f"how: {how!r} is not in this version of the Spark pipeline; it joins how='inner'")
+    if isinstance(on, SparkColumn):
+        raise PredicateError(
+            "on: a Column of PySpark does not say what it is made of; write the condition as SQL text, or with "
+            "streamjoin.col, which has the same operators"
+        )
     if time is None:
         raise ArgumentError(
             "time: the Spark pipeline needs a time column, since the rows of a DataFrame have no other order; "
             'give its name, as in time="ts"'
         )
+    case_sensitive = str(session.conf.get("spark.sql.caseSensitive")).lower() == "true"
+    if not case_sensitive:
+        time = _in_their_case(time, schemas)
+    columns = time_columns(schemas["left"], schemas["right"], time)
+    assert columns is not None
+    delay_of = delays({"left": left, "right": right}, columns)
     with not_too_deep():
-        plan = plan_for(on, schemas["left"], schemas["right"], aliases)
+        plan = plan_for(on, schemas["left"], schemas["right"], aliases, case_sensitive=case_sensitive)
         lowered = lower(plan)
-    _check_collations(plan.predicate, {"left": left, "right": right})
+    _check_collations(plan.predicate, {"left": left, "right": right}, schemas)
     _check_time_zone(plan.predicate, str(session.conf.get("spark.sql.session.timeZone")))
     options = check_options(
-        schemas["left"], schemas["right"], window=window, time=time, lateness=lateness, how=how,
+        schemas["left"], schemas["right"], window=window, time=time,
+        lateness=usual_lateness(delay_of) if lateness is None else lateness, how=how,
         algorithm="auto", index=index, workers=1, order="none", late=late,
         has_equality=bool(plan.equalities), has_order=lowered.has_order,
     )  # fmt: skip
-    key = range_key(lowered)
     streaming = bool(left.isStreaming)
     shuffle = check_session(session, streaming)
     workers = spread_workers(_partitions(partitions, shuffle), shuffle)
-    chosen = _routing(routing, bool(plan.equalities), key, len(workers), options.needs_order)
+    route = choose_routing(routing, lowered, schemas, len(workers), options.needs_order)
     spec = JoinSpec(
         lowered=lowered,
         schemas=schemas,
-        result=result_schema(schemas["left"], schemas["right"], how),
+        result=result_schema(schemas["left"], schemas["right"], how, suffix),
         options=options,
         workers=workers,
-        routing=chosen,
+        routing=route.routing,
         bounded=not streaming,
-        range_key=key,
+        range_key=route.key,
+        block_size=route.block_size,
+        why=route.why,
         on=render(plan.predicate),
         cache_directory=cache_dir,
+        idle_timeout=_idle_ticks(idle_timeout, columns.unit),
+        lateness_declared=lateness is not None or bool(delay_of),
     )
-    _check_names(session, spec.result.names)
+    if not case_sensitive:
+        _check_names(spec.result.names)
     if LATE in spec.result.names and spec.keeps_late:
         raise ArgumentError(f"late: the result would have two columns {LATE!r}; rename the stream's own")
     return spec
@@ -117,10 +134,29 @@ def _arrow_schema(frame: Any, side: Side) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _check_names(session: Any, names: list[str]) -> None:
+def _idle_ticks(idle_timeout: Any, unit: TimeUnit) -> int | None:
+    if idle_timeout is None:
+        return None
+    idle = lateness_ticks(idle_timeout, unit, "idle_timeout")
+    if not idle:
+        raise ArgumentError(
+            f'idle_timeout: {idle_timeout!r} is not valid; give a duration such as "10 minutes", by which a stream may '
+            "be behind the other one before time moves on without it"
+        )
+    return idle
+
+
+def _in_their_case(time: Any, schemas: dict[Side, pa.Schema]) -> Any:
+    """The names of the time columns as the streams spell them, where each has one that differs in case only."""
+    names = (time, time) if isinstance(time, str) else time
+    if not isinstance(names, (tuple, list)) or len(names) != len(SIDES):
+        return time
+    alike = [ignoring_case(name, schemas[side].names) for side, name in zip(SIDES, names, strict=True)]
+    return tuple(found[0] if len(found) == 1 else name for found, name in zip(alike, names, strict=True))
+
+
+def _check_names(names: list[str]) -> None:
     """Spark must be able to tell the result's columns apart; usually it ignores upper and lower case."""
-    if str(session.conf.get("spark.sql.caseSensitive")).lower() == "true":
-        return
     folded = [name.lower() for name in names]
     for name in names:
         if folded.count(name.lower()) > 1:
@@ -128,11 +164,15 @@ def _check_names(session: Any, names: list[str]) -> None:
             raise ArgumentError(f"right: the result would have the columns {alike}, which are one to Spark; rename one")
 
 
-def _check_collations(predicate: Expr, frames: dict[Side, Any]) -> None:
+def _check_collations(predicate: Expr, frames: dict[Side, Any], schemas: dict[Side, pa.Schema]) -> None:
     """The join compares texts byte by byte. A collation by which Spark would compare them otherwise is refused."""
     for column in (node for node in walk(predicate) if isinstance(node, Column)):
         assert column.side is not None
-        collation = getattr(frames[column.side].schema[column.name].dataType, "collation", BINARY)
+        found = readable(schemas[column.side])[column.name]
+        type_ = frames[column.side].schema.fields[found.place].dataType
+        for part in found.path:
+            type_ = type_[part].dataType
+        collation = getattr(type_, "collation", BINARY)
         if collation != BINARY:
             raise SchemaError(
                 f"on: column {column.name!r} of the {column.side} stream has the collation {collation}, which the "
@@ -166,23 +206,3 @@ def _partitions(partitions: Any, shuffle: int) -> int:
             f'spark.conf.set("spark.sql.shuffle.partitions", {partitions})'
         )
     return int(partitions)
-
-
-def _routing(
-    routing: Any, has_equality: bool, key: tuple[Side, RangeKey] | None, workers: int, needs_order: bool
-) -> str:  # fmt: skip
-    choose("routing", routing, get_args(Routing))
-    if routing == "auto":
-        many = workers > FEW_WORKERS and key is not None and key[1].bounded and not needs_order
-        return "hash" if has_equality else "range" if many else "broadcast"
-    if routing == "hash" and not has_equality:
-        raise ArgumentError(
-            "routing: 'hash' needs an equality between the two streams that every pair must meet, such as l.k = r.k, "
-            "and the predicate has none; use 'auto'" + (", 'range'" if key is not None else "") + " or 'broadcast'"
-        )
-    if routing == "range" and key is None:
-        raise ArgumentError(
-            "routing: 'range' needs a band or a range that every pair must meet, such as l.x BETWEEN r.a AND r.b, over "
-            "numbers that cannot overflow, and the predicate has none; use 'auto' or 'broadcast'"
-        )
-    return str(routing)

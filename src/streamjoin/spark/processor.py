@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from ..errors import DataError
 from ..side import SIDES
-from .messages import BLOB_BYTES, ChunkMessage, row_bytes, to_view
+from .messages import ChunkMessage, to_view
+from .outputs import COUNTS, FIGURES, RESULT, Output, blobs
 from .process import spare_collector
 from .router import Router
 from .spec import JoinSpec
 from .worker import Worker
 
-COUNTS = ("left_in", "right_in", "left_late", "right_late", "out", "left_window", "right_window")
-OUTPUT = ", ".join(
-    ["worker int", "kind string", "body binary", *(f"{name} bigint" for name in COUNTS), "seconds double"]
-)
-RESULT, FIGURES = "result", "figures"
-"""Kinds of output: packed results and a worker's figures; packed late rows have their side as the kind."""
 MOST_BYTES = 2**31 - 2**20
 NAME, BODY = StructType([StructField("name", StringType())]), StructType([StructField("body", BinaryType())])
 """The types of names and values in the state store. As texts, each task would send them to the JVM to be parsed."""
@@ -67,19 +62,24 @@ class JoinProcessor(_Stateful):
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
         worker = Worker(self._spec, self._spec.workers.index(key[0]), _StateStore(self._values))
         packed = 0
-        for table in worker.step([ChunkMessage.of(row) for row in rows]):
-            for row in _packed(key[0], RESULT, table):
-                packed += len(row.body)
+        results = worker.step([ChunkMessage.of(row) for row in rows])
+        for output in chain((Output(key[0], RESULT, table) for table in results), self._behind(key[0], worker)):
+            for blob in blobs(output.table):
+                body = to_view(blob)
+                packed += len(body)
                 if packed > MOST_BYTES:
                     raise DataError(
                         "the results of one worker in one micro-batch exceed 2 GB, which is more than PySpark can "
                         "take; make micro-batches smaller (maxFilesPerTrigger and the like) or give more partitions"
                     )
-                yield row
-        if self._spec.keeps_late:
-            for side in SIDES:
-                yield from _packed(key[0], side, worker.late[side])
+                yield Row(worker=output.worker, kind=output.kind, body=body, **_NO_FIGURES)
         yield Row(worker=key[0], kind=FIGURES, body=None, **worker.figures)
+
+    def _behind(self, number: int, worker: Worker) -> Iterator[Output]:
+        """What a worker gives when all its results have been taken."""
+        yield from worker.questions
+        if self._spec.keeps_late:
+            yield from (Output(number, side, worker.late[side]) for side in SIDES)
 
 
 class RouteProcessor(_Stateful):
@@ -89,10 +89,3 @@ class RouteProcessor(_Stateful):
         router = Router(self._spec, _StateStore(self._values))
         for worker, message in router.step([ChunkMessage.of(row) for row in rows]):
             yield message.row(worker)
-
-
-def _packed(worker: int, kind: str, table: pa.Table) -> Iterator[Row]:
-    size = max(BLOB_BYTES // row_bytes(table), 1)
-    for start in range(0, table.num_rows, size):
-        body = to_view(table.slice(start, size))
-        yield Row(worker=worker, kind=kind, body=body, **_NO_FIGURES)

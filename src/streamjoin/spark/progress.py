@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakSet
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from .processor import COUNTS
+from ..side import SIDES
+from .outputs import COUNTS
 
 NAME = "streamjoin"
 """The name under which `stream_join` reports its figures by default."""
+UNDECLARED = "lateness_not_given"
+"""A figure that only those joins have whose lateness is 0 because nobody has said otherwise."""
+_LOG = logging.getLogger("streamjoin")
 
 
 @dataclass(frozen=True)
@@ -24,12 +30,18 @@ class WorkerFigures:
     out: int
     seconds: float
 
+    @property
+    def rows(self) -> int:
+        """Rows that it keeps and rows that it gives: unlike seconds, they are the same on every run."""
+        return self.left_window + self.right_window + self.out
+
 
 @dataclass(frozen=True)
 class Progress:
     """One micro-batch of a `stream_join`: rows in, late and out, rows in the windows after it, and its seconds.
 
-    `slowest` and `mean` are seconds of the workers; the batch takes as long as the slowest.
+    `unmatched` are those rows out that have no partner (`how`). `slowest` and `mean` are seconds of the workers; the
+    batch takes as long as the slowest. `routing` says which routing the join has, and why.
     """
 
     batch: int
@@ -39,11 +51,13 @@ class Progress:
     left_late: int
     right_late: int
     out: int
+    unmatched: int
     left_window: int
     right_window: int
     slowest: float
     mean: float
     workers: tuple[WorkerFigures, ...]
+    routing: str = ""
 
     @classmethod
     def of(cls, progress: Mapping[str, Any], name: str = NAME) -> Progress | None:
@@ -61,6 +75,7 @@ class Progress:
             slowest=row["slowest_s"] or 0.0,
             mean=row["mean_s"] or 0.0,
             workers=tuple(sorted(workers, key=lambda one: one.worker)),
+            routing=row["routing"],
         )
 
     @property
@@ -74,8 +89,11 @@ class Progress:
 
     @property
     def skew(self) -> float:
-        """The slowest worker's seconds over the mean: 1.0 if all took equally long."""
-        return self.slowest / self.mean if self.mean else 1.0
+        """The largest share of a worker over the mean, in seconds or in rows, whichever is larger: 1.0 if all are
+        equal. Seconds also differ because a machine is busy; rows differ only because of keys."""
+        rows = [one.rows for one in self.workers]
+        in_rows = max(rows, default=0) * len(rows) / sum(rows) if sum(rows) else 1.0
+        return max(self.slowest / self.mean if self.mean else 1.0, in_rows)
 
     def per_second(self, count: int) -> float:
         return count / self.seconds if self.seconds else 0.0
@@ -124,3 +142,45 @@ class ConsoleListener(BatchListener):
 
     def __init__(self, name: str = NAME) -> None:
         super().__init__(lambda figures: print(figures.line(), flush=True), name=name)
+
+
+class LateRowsListener(StreamingQueryListener):
+    """Tells in the log, once for each run of a query, that rows are dropped as late and no lateness was given."""
+
+    def __init__(self) -> None:
+        self._told: set[tuple[str, str]] = set()
+
+    def onQueryStarted(self, event: Any) -> None:
+        """Nothing is known yet."""
+
+    def onQueryProgress(self, event: Any) -> None:
+        progress = event.progress
+        for name, found in progress["observedMetrics"].items():
+            figures, run = _named(found), (str(progress["runId"]), name)
+            if UNDECLARED not in figures or run in self._told:
+                continue
+            late = {side: figures[f"{side}_late"] for side in SIDES}
+            if any(late.values()):
+                self._told.add(run)
+                _LOG.warning(
+                    "%s: in micro-batch %s, %s left and %s right rows came late and take no part; lateness was not "
+                    "given, so it is 0: give how far rows may be out of order from one micro-batch to the next, as in "
+                    'lateness="10 seconds"',
+                    name, progress["batchId"], f"{late['left']:,}", f"{late['right']:,}",
+                )  # fmt: skip
+
+    def onQueryIdle(self, event: Any) -> None:
+        """Nothing has come."""
+
+    def onQueryTerminated(self, event: Any) -> None:
+        """Another run of the query will tell again."""
+
+
+_SESSIONS_WITH_LISTENER: WeakSet[Any] = WeakSet()
+
+
+def warn_of_late_rows(session: Any) -> None:
+    """Have a session tell of late rows that nobody expects."""
+    if session not in _SESSIONS_WITH_LISTENER:
+        _SESSIONS_WITH_LISTENER.add(session)
+        session.streams.addListener(LateRowsListener())

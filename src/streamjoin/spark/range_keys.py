@@ -1,7 +1,11 @@
-"""Keys of routing by ranges: a band says that a number of one stream, the *point*, lies in an interval of the other.
+"""Points and intervals: a band says that a number of one stream, the *point*, lies in an interval of the other.
 
-Workers divide the range of the points among them, at *splitters*. A point has one worker. An interval has all workers
-that it touches, usually one or two. So a point and an interval around it always meet on the point's worker.
+Law: a point has one worker, and an interval has all workers that it touches, usually one or two. So a point and an
+interval around it meet on the point's worker, and nowhere else. Where the band holds only for regular tuples (see
+`predicate.keys`), an irregular interval touches everything; an irregular point keeps to the law.
+
+Two routings follow it. For `blocks`, workers share numbers out by rule (see `blocks`). For `range`, workers divide the
+range of the points among them, at *splitters* that follow the data.
 """
 
 from __future__ import annotations
@@ -21,32 +25,50 @@ SAMPLE = 1024
 """About how many keys stand for a chunk."""
 
 
-def range_key(lowered: Lowered) -> tuple[Side, RangeKey] | None:
-    """The side whose tuples are points, and their key, which every tuple must have; a bounded key if there is one."""
+PointKey = tuple[Side, RangeKey]
+"""The side whose tuples are points, and their key."""
+
+
+def point_keys(lowered: Lowered) -> list[PointKey]:
+    """The keys that every tuple must have and that keep to the law, the most promising first."""
     found = [
         (side, key)
         for side in SIDES
         for key in lowered.range_keys[side]
-        if key.width is None and key.regular == (None, None)
+        if key.width is None and key.stored_bits is not None
     ]
-    return min(found, key=lambda choice: not choice[1].bounded, default=None)
+    return sorted(found, key=lambda choice: (not choice[1].bounded, choice[1].regular != (None, None)))
+
+
+def range_key(lowered: Lowered) -> PointKey | None:
+    """The key for routing by ranges, which compare all bits of it."""
+    return next((choice for choice in point_keys(lowered) if choice[1].stored_bits == 64), None)
 
 
 class RangeKeys:
     """Reads a side's points or intervals from its slots. `point` is the side that has the points."""
 
-    def __init__(self, spec: JoinSpec) -> None:
+    def __init__(self, lowered: Lowered, key: PointKey) -> None:
+        self._lowered = lowered
+        self.point, self.key = key
+
+    @classmethod
+    def of(cls, spec: JoinSpec) -> RangeKeys:
         assert spec.range_key is not None
-        self._spec = spec
-        self.point, self.key = spec.range_key
+        return cls(spec.lowered, spec.range_key)
 
     def points(self, slots: Sequence[Any]) -> Integers:
         return np.asarray(slots[self.key.key], np.int64)
 
+    def everywhere(self, slots: Sequence[Any]) -> Mask | None:
+        """The irregular intervals; None: there are none."""
+        regular = self.key.regular[1]
+        return None if regular is None else ~slots[regular]
+
     def intervals(self, slots: Sequence[Any]) -> list[tuple[Integers, Integers, Mask]]:
         """The lower ends, the upper ends, and which intervals are not empty; for each interval of the key."""
         found = []
-        known = self._spec.lowered.slots[other(self.point)]
+        known = self._lowered.slots[other(self.point)]
         for low_slot, high_slot in self.key.intervals:
             count = len(slots[0])
             low = np.full(count, INT64_MIN) if low_slot is None else np.asarray(slots[low_slot], np.int64)
@@ -70,6 +92,10 @@ class RangeKeys:
             first, last = owners(low, splitters), owners(high, splitters)
             for worker, mask in enumerate(masks):
                 mask |= asks & (first <= worker) & (worker <= last)
+        everywhere = self.everywhere(slots)
+        if everywhere is not None:
+            for mask in masks:
+                mask |= everywhere
         return masks
 
     def sample(self, side: Side, slots: Sequence[Any]) -> Integers:

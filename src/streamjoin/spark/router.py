@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from ..arrays import INT64_MIN, Integers, Words
 from ..flow.front import AsFound
-from ..flow.progress import Progress
 from ..side import SIDES, Side
 from ..store.rap_table import adjusted_splitters, sampled_splitters
 from . import pickled_state
+from .identity import identities, places_of
 from .keyed_state import KeyedState
 from .messages import POSITION, ROLE, ChunkMessage, RowRole, from_bytes, to_view
 from .range_keys import RangeKeys, owners
@@ -91,7 +91,7 @@ class Router:
 
     def __init__(self, spec: JoinSpec, state: KeyedState) -> None:
         self._spec, self._state = spec, state
-        self._keys = RangeKeys(spec)
+        self._keys = RangeKeys.of(spec)
 
     def step(self, messages: Sequence[ChunkMessage]) -> Iterator[tuple[int, ChunkMessage]]:
         body = self._state.get(NAME)
@@ -115,9 +115,7 @@ class Router:
         """The generations under which something is stored that a future tuple may meet, and always the last one."""
         if self._spec.options.needs_order:
             return list(kept.generations)
-        progress = Progress(self._spec.options.lateness)
-        progress.furthest = kept.furthest
-        front = AsFound(self._spec.options.windows, progress)
+        front = AsFound(self._spec.options.windows, self._spec.progress(kept.furthest))
         floors = {side: front.floor(side) for side in SIDES}
 
         def lives(generation: Generation) -> bool:
@@ -141,8 +139,10 @@ class Router:
             for mask in (*stored, *sent):
                 mask &= slots.live
         nowhere = np.flatnonzero(~np.logical_or.reduce(stored))
-        for worker, mask in enumerate(stored):  # rows that match nothing are only counted: the workers take turns
-            mask[nowhere[nowhere % len(stored) == worker]] = True
+        times = spec.times(side, table)[nowhere]
+        chosen = places_of(identities(spec, side, table.take(pa.array(nowhere)), times), len(stored))
+        for worker, mask in enumerate(stored):  # rows that match nothing: any worker will do, their values choose it
+            mask[nowhere[chosen == worker]] = True
             sent[worker] |= mask
         answered = np.zeros(table.num_rows, np.bool_)
         for worker, number in enumerate(spec.workers):

@@ -27,13 +27,13 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from ..arrays import Integers
+from ..arrays import Integers, Mask
 from ..side import Side
 from ..store import Index
 from .messages import from_bytes, to_bytes
 from .spec import JoinSpec
 
-COORDINATE = "__streamjoin_coordinate"
+COORDINATE, HOME = "__streamjoin_coordinate", "__streamjoin_home"
 WORKERS_KEPT = 4
 """A process keeps in memory the segments of so many workers, those that it ran last."""
 LEFT_BEHIND, ABANDONED = 600, 86_400
@@ -42,27 +42,37 @@ LEFT_BEHIND, ABANDONED = 600, 86_400
 
 @dataclass(slots=True)
 class Segment:
-    """Rows with their columns, and the subwindows that find them by their row numbers."""
+    """Rows with their columns, and the subwindows that find them by their row numbers.
+
+    Where rows of the side may be reported alone, they are sorted by coordinate, and some may be in no subwindow: those
+    that can match nothing. `home` says for which rows this worker answers; None: for all.
+    """
 
     table: pa.Table
     subwindows: list[Index]
+    coordinate: Integers | None = None
+    home: Mask | None = None
 
 
 def new_file() -> str:
     return uuid.uuid4().hex
 
 
-def packed(spec: JoinSpec, table: pa.Table, coordinate: Integers) -> bytes:
+def packed(spec: JoinSpec, table: pa.Table, coordinate: Integers, home: Mask | None) -> bytes:
     """A segment's rows as they lie in the state store. Where order does not count, the times are the coordinates."""
-    return to_bytes(table.append_column(COORDINATE, pa.array(coordinate)) if spec.options.needs_order else table)
+    if spec.options.needs_order:
+        table = table.append_column(COORDINATE, pa.array(coordinate))
+    if home is not None:
+        table = table.append_column(HOME, pa.array(home))
+    return to_bytes(table)
 
 
-def unpacked(spec: JoinSpec, side: Side, body: bytes) -> tuple[pa.Table, Integers]:
+def unpacked(spec: JoinSpec, side: Side, body: bytes) -> tuple[pa.Table, Integers, Mask | None]:
     table = from_bytes(body)
-    if not spec.options.needs_order:
-        return table, spec.times(side, table)
-    coordinate = table.column(COORDINATE).to_numpy()
-    return table.drop_columns([COORDINATE]), coordinate
+    home = table.column(HOME).to_numpy() if HOME in table.column_names else None
+    coordinate = table.column(COORDINATE).to_numpy() if spec.options.needs_order else None
+    table = table.select(spec.schemas[side].names)
+    return table, spec.times(side, table) if coordinate is None else coordinate, home
 
 
 class Cache:
@@ -123,7 +133,10 @@ class Cache:
     def _write(self, name: str, segment: Segment) -> None:
         """Write the file, if possible: the join also works without files, only slower."""
         buffers: list[pickle.PickleBuffer] = []
-        body = pickle.dumps((segment.table, segment.subwindows), protocol=5, buffer_callback=buffers.append)
+        body = pickle.dumps(
+            (segment.table, segment.subwindows, segment.coordinate, segment.home),
+            protocol=5, buffer_callback=buffers.append,
+        )  # fmt: skip
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=self.directory, prefix=".")

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import warnings
 from importlib.util import find_spec
 from typing import Any
 
+from pyspark import __version__ as spark_version
+from pyspark.errors import PySparkException
+
 from ..errors import ArgumentError, StateError
+from .python_workers import check_python_workers
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -17,6 +23,21 @@ BATCH_BYTES, NO_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 
 """With a limit of bytes, Spark adds up the bytes of a batch again for every row that it hands to Python, which takes a
 third of the time of packing. Spark's own limit of 10,000 rows stays."""
 
+FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+LOCAL_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+"""For checkpoints on local disks. Spark's own choice starts processes for the files of a micro-batch."""
+KEPT_MEMORY = {
+    "MIMALLOC_PURGE_DELAY": "10000",
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+    "MALLOC_TOP_PAD_": str(1 << 26),
+}
+"""The environment of Python workers: they keep freed memory for the next micro-batch. New pages from the operating
+system cost more than what is done with them."""
+
+MOST_PER_CORE = 8
+"""So many shuffle partitions a core are no trouble. Every micro-batch visits the state of each of them."""
+KAFKA = "spark-sql-kafka-0-10"
 JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 """The environment variables from which a JVM takes options."""
 
@@ -37,6 +58,8 @@ def session(master: str = "local[*]", name: str = "streamjoin", /, **config: Any
         CHANGELOG: "true",
         SHUFFLE: str(cores),
         BATCH_BYTES: NO_LIMIT,
+        FILE_MANAGER: LOCAL_FILES,
+        **{f"spark.executorEnv.{name}": value for name, value in KEPT_MEMORY.items()},
         "spark.driver.memory": "4g",
         **_collector(),
         "spark.ui.enabled": "false",
@@ -67,7 +90,34 @@ def check_session(spark: Any, streaming: bool) -> int:
     if missing:
         lines = "\n".join(f'    spark.conf.set("{key}", "{value}")' for key, value in missing)
         raise ArgumentError(f"stream_join: the session's state store does not suit the join; before the call:\n{lines}")
-    return int(spark.conf.get(SHUFFLE, "200"))
+    check_connector(f"{spark.conf.get('spark.jars.packages', '')},{spark.conf.get('spark.jars', '')}")
+    check_python_workers(spark)
+    shuffle, cores = int(spark.conf.get(SHUFFLE, "200")), _cores_of(spark)
+    if streaming and cores is not None and shuffle > MOST_PER_CORE * cores:
+        warnings.warn(
+            f"stream_join: the session has {shuffle} shuffle partitions and {cores} cores; every micro-batch visits "
+            f'the state of each, which takes long; before the call: spark.conf.set("{SHUFFLE}", {cores})',
+            stacklevel=4,
+        )
+    return shuffle
+
+
+def check_connector(jars: str) -> None:
+    """Raise an error if there is a Kafka connector among jars or packages that was made for another Spark."""
+    for made_for in re.findall(KAFKA + r"_[\d.]+[:-](\d+\.\d+[\w.]*?)(?:\.jar)?(?=[,\s]|$)", jars):
+        if made_for.split(".")[:2] != spark_version.split(".")[:2]:
+            raise ArgumentError(
+                f"spark.jars.packages: the Kafka connector is made for Spark {made_for}, and this is Spark "
+                f"{spark_version}; give org.apache.spark:{KAFKA}_2.13:{spark_version}"
+            )
+
+
+def _cores_of(spark: Any) -> int | None:
+    """How many tasks run at a time; None where a Connect server does not say."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except PySparkException:
+        return None
 
 
 def _cores(master: str) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Integers, Rows
+from ..arrays import Integers, Mask, Rows
 from ..side import Side
 from ..store import Batch, SideWindow
 from ..tasks import one_after_another
@@ -25,10 +26,35 @@ GROWTH, PER_WINDOW, SMALL = 4, 3, 1 << 12
 SMALL rows, or a PER_WINDOW-th of the window if that is more."""
 
 
+@dataclass(slots=True)
+class _Held:
+    """A segment, its entry in the state, and which of its rows have met a partner on this worker.
+
+    `places` are those of its rows among the rows of this micro-batch, if they came with it.
+    """
+
+    entry: SegmentEntry
+    segment: Segment
+    met: Mask
+    places: Rows | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClosingRows:
+    """Stored rows whose windows close: their columns, their coordinates, for which of them this worker is the home, and
+    which have met a partner here."""
+
+    table: pa.Table
+    coordinate: Integers
+    home: Mask
+    met: Mask
+
+
 class SideSegments:
     """`windows` has a window for each generation of splitters (see `router`; other routings have one, number 0).
 
-    Segments and their entries in the state are sorted by their first row.
+    Segments are sorted by their first row. Where rows of the side may be reported alone, each keeps a bit until its
+    window closes: whether it has met a partner on this worker.
     """
 
     def __init__(
@@ -36,17 +62,23 @@ class SideSegments:
     ) -> None:
         self._spec, self._side, self._state, self._cache = spec, side, state, cache
         self._kept, self._generation = kept, generation
+        self._reports = spec.reports_alone(side)
         self.arrived: pa.Table = spec.schemas[side].empty_table()
         """This micro-batch's rows."""
-        self._segments = [cache.get(entry.file, self._rebuilding(entry)) for entry in kept.segments]
+        self.live: Mask | None = None
+        self._home: Mask | None = None
+        self.met_arrived: Mask = np.empty(0, np.bool_)
+        """Which of this micro-batch's rows have met a partner here while they probed."""
+        self._segments: list[_Held] = []
+        met = _bits(kept.met, kept.rows if self._reports else 0)
+        for entry in kept.segments:
+            self._segments.append(_Held(entry, cache.get(entry.file, self._rebuilding(entry)), met[: entry.rows]))
+            met = met[entry.rows :]
         self.windows: dict[int, SideWindow] = {}
         for number in sorted({generation, *(entry.generation for entry in kept.segments)}):
             window = self.windows[number] = self._new_window()
-            mine = [s for s, entry in self._with_entries() if entry.generation == number]
+            mine = [held.segment for held in self._segments if held.entry.generation == number]
             window.adopt([subwindow for segment in mine for subwindow in segment.subwindows])
-
-    def _with_entries(self) -> Iterator[tuple[Segment, SegmentEntry]]:
-        return zip(self._segments, self._kept.segments, strict=True)
 
     def _new_window(self) -> SideWindow:
         return SideWindow(self._spec.lowered, self._side, self._spec.options.index, one_after_another)
@@ -55,8 +87,7 @@ class SideSegments:
         """A function that builds a segment from the state store; it is called if the segment's file is missing."""
 
         def rebuild() -> Segment:
-            table, coordinate = unpacked(self._spec, self._side, self._body(entry))
-            return self._built(self._new_window(), table, coordinate, entry.first)
+            return self._built(self._new_window(), *unpacked(self._spec, self._side, self._body(entry)), entry.first)
 
         return rebuild
 
@@ -66,72 +97,143 @@ class SideSegments:
             raise AssertionError(f"the state store has lost segment {entry.name}")
         return body
 
-    def _built(self, window: SideWindow, table: pa.Table, coordinate: Integers, first: int) -> Segment:
-        rows = np.arange(first, first + table.num_rows)
+    def _built(
+        self, window: SideWindow, table: pa.Table, coordinate: Integers, home: Mask | None, first: int
+    ) -> Segment:
         slots = self._spec.slots(self._side, table, are_checked=True)
-        return Segment(table, window.insert_sealed(Batch(rows, coordinate, coordinate, coordinate, slots.columns)))
+        rows = np.arange(first, first + table.num_rows)
+        batch = Batch(rows, coordinate, coordinate, coordinate, slots.columns)
+        return self._indexed(window, table, batch, slots.live, home)
+
+    def _indexed(
+        self, window: SideWindow, table: pa.Table, batch: Batch, live: Mask | None, home: Mask | None
+    ) -> Segment:
+        """A segment of the rows of a batch; the window finds those that are live."""
+        subwindows = window.insert_sealed(batch if live is None else batch.take(np.flatnonzero(live)))
+        return Segment(table, subwindows, batch.coordinate if self._reports else None, home)
 
     # -- moving on -------------------------------------------------------------------------------------------------
+
+    def arrive(self, table: pa.Table, live: Mask | None, home: Mask | None) -> None:
+        """The rows of this micro-batch, which of them can match anything, and for which this worker is the home (None:
+        for all that it stores)."""
+        self.arrived, self.live, self._home = table, live, home
+        self.met_arrived = np.zeros(table.num_rows if self._reports else 0, np.bool_)
 
     def store(self, batch: Batch) -> None:
         """Store some of this micro-batch's tuples: as one new segment, or as several if they are very large."""
         if not len(batch):
             return
         for piece in batch.parts_of(max(SEGMENT_BYTES // row_bytes(self.arrived), 1)):
-            table = self.arrived.take(pa.array(piece.row - ARRIVED)).combine_chunks()
-            first = self._kept.next_row
-            rows = np.arange(first, first + len(piece))
+            places = piece.row - ARRIVED
+            table = self.arrived.take(pa.array(places)).combine_chunks()
+            rows = np.arange(self._kept.next_row, self._kept.next_row + len(piece))
             kept = Batch(rows, piece.coordinate, piece.low, piece.high, piece.slots)
-            made = self.windows[self._generation].insert_sealed(kept)
-            self._add(Segment(table, made), kept.coordinate, self._generation)
+            live = None if self.live is None else self.live[places]
+            home = self._home[places] if self._reports and self._home is not None else None
+            segment = self._indexed(self.windows[self._generation], table, kept, live, home)
+            met = np.zeros(len(rows) if self._reports else 0, np.bool_)
+            self._add(segment, kept.coordinate, self._generation, met, places)
 
-    def _add(self, segment: Segment, coordinate: Integers, generation: int) -> None:
+    def _add(
+        self, segment: Segment, coordinate: Integers, generation: int, met: Mask, places: Rows | None = None
+    ) -> None:
         kept, rows = self._kept, segment.table.num_rows
         name, file, highest = f"{self._side}-{kept.next_row}", new_file(), int(coordinate.max())
-        self._state.put(name, packed(self._spec, segment.table, coordinate))
+        self._state.put(name, packed(self._spec, segment.table, coordinate, segment.home))
         self._cache.put(file, segment)
         entry = SegmentEntry(name, file, kept.next_row, rows, segment.table.nbytes, highest, generation)
-        kept.segments.append(entry)
         kept.next_row += rows
-        self._segments.append(segment)
+        self._segments.append(_Held(entry, segment, met, places))
 
     def expire(self, floor: int | None) -> None:
         """Drop the segments that lie wholly below a coordinate."""
-        if floor is None:
-            return
-        stays = [entry.highest >= floor for entry in self._kept.segments]
-        self._forget([e for e, stay in zip(self._kept.segments, stays, strict=True) if not stay])
-        self._segments = [s for s, stay in zip(self._segments, stays, strict=True) if stay]
-        self._kept.segments = [e for e, stay in zip(self._kept.segments, stays, strict=True) if stay]
+        if floor is not None:
+            self._forget([held for held in self._segments if held.entry.highest < floor])
 
-    def _forget(self, entries: Sequence[SegmentEntry]) -> None:
-        for entry in entries:
-            self._state.remove(entry.name)
-        self._cache.drop(entry.file for entry in entries)
+    def _forget(self, gone: Sequence[_Held]) -> None:
+        for held in gone:
+            self._state.remove(held.entry.name)
+        self._cache.drop(held.entry.file for held in gone)
+        names = {held.entry.name for held in gone}
+        self._segments = [held for held in self._segments if held.entry.name not in names]
 
     def merge_small_segments(self) -> None:
         """Keep segments few: merge the youngest ones until they are much smaller than the segment before them."""
-        entries = self._kept.segments
-        largest = max(self._kept.rows // PER_WINDOW, SMALL)
+        entries = [held.entry for held in self._segments]
+        largest = max(sum(entry.rows for entry in entries) // PER_WINDOW, SMALL)
         start = len(entries) - 1
         while start > 0 and _belongs(entries[start - 1], entries[start:], largest):
             start -= 1
         if start >= len(entries) - 1:
             return
-        parts = [unpacked(self._spec, self._side, self._body(entry)) for entry in entries[start:]]
+        merging = self._segments[start:]
+        parts = [unpacked(self._spec, self._side, self._body(held.entry)) for held in merging]
         table = pa.concat_tables([part[0] for part in parts]).combine_chunks()
         coordinate = np.concatenate([part[1] for part in parts])
+        homes = [part[2] for part in parts if part[2] is not None]
+        home = np.concatenate(homes) if homes else None
+        met = np.concatenate([held.met for held in merging])
+        if self._reports and np.any(coordinate[1:] < coordinate[:-1]):
+            order = np.argsort(coordinate, kind="stable")
+            table, coordinate, met = table.take(pa.array(order)).combine_chunks(), coordinate[order], met[order]
+            home = None if home is None else home[order]
         generation = entries[-1].generation
-        merged = self._built(self.windows[generation], table, coordinate, self._kept.next_row)
-        self._forget(entries[start:])
-        del entries[start:], self._segments[start:]
-        self._add(merged, coordinate, generation)
+        merged = self._built(self.windows[generation], table, coordinate, home, self._kept.next_row)
+        self._forget(merging)
+        self._add(merged, coordinate, generation, met)
+
+    def save(self) -> None:
+        """Note in the worker's state what is stored now."""
+        self._kept.segments = [held.entry for held in self._segments]
+        if self._reports:
+            met = np.concatenate([np.empty(0, np.bool_), *(held.met for held in self._segments)])
+            self._kept.met = np.packbits(met).tobytes()
+
+    # -- rows that are reported alone ------------------------------------------------------------------------------
+
+    def meet_of_segment(self, number: int, rows: Rows) -> None:
+        """These stored rows of one segment have met a partner."""
+        if self._reports:
+            held = self._segments[number]
+            held.met[rows - held.entry.first] = True
+
+    def meet_arrived(self, rows: Rows) -> None:
+        """These rows of this micro-batch have met a partner while they probed."""
+        if self._reports:
+            self.met_arrived[rows - ARRIVED] = True
+
+    def unite(self) -> Mask:
+        """Tell stored rows of this micro-batch what they have met while they probed. Returns which rows have met a
+        partner and are not stored here."""
+        away = self.met_arrived.copy()
+        for held in self._segments:
+            if held.places is not None:
+                held.met |= self.met_arrived[held.places]
+                away[held.places] = False
+        return away
+
+    def closing(self, floor: int) -> Iterator[ClosingRows]:
+        """The stored rows below the floor whose windows were open before: those of this micro-batch, and older ones
+        from the floor before on."""
+        for held in self._segments:
+            segment = held.segment
+            assert segment.coordinate is not None
+            begin, end = np.searchsorted(segment.coordinate, (self._kept.floor, floor))
+            if held.places is not None:
+                begin = 0
+            if begin < end:
+                some = slice(begin, end)
+                home = np.ones(end - begin, np.bool_) if segment.home is None else segment.home[some]
+                yield ClosingRows(
+                    segment.table.slice(begin, end - begin), segment.coordinate[some], home, held.met[some]
+                )  # fmt: skip
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
     def by_segment(self, rows: Rows) -> Iterator[tuple[int, Any]]:
         """Stored rows in groups: the number of a segment, and which of the rows lie in it."""
-        firsts = [entry.first for entry in self._kept.segments]
+        firsts = [held.entry.first for held in self._segments]
         segment = np.searchsorted(firsts, rows, side="right") - 1
         for number in range(len(firsts)):
             chosen = np.flatnonzero(segment == number)
@@ -143,12 +245,12 @@ class SideSegments:
 
     def rows_of_a_blob(self, number: int, others: pa.Table) -> int:
         """How many rows of a segment, each beside a row of another table, fill a blob."""
-        return max(BLOB_BYTES // (row_bytes(self._segments[number].table) + row_bytes(others)), 1)
+        return max(BLOB_BYTES // (row_bytes(self._segments[number].segment.table) + row_bytes(others)), 1)
 
     def take_of_segment(self, number: int, rows: Rows, names: list[str] | None = None) -> pa.Table:
         """Columns of stored rows of one segment."""
-        table = self._segments[number].table
-        return _columns(table, names).take(pa.array(rows - self._kept.segments[number].first))
+        held = self._segments[number]
+        return _columns(held.segment.table, names).take(pa.array(rows - held.entry.first))
 
     def take_arrived(self, rows: Rows, names: list[str] | None = None) -> pa.Table:
         """Columns of this micro-batch's rows."""
@@ -168,6 +270,11 @@ class SideSegments:
 
 def _columns(table: pa.Table, names: list[str] | None) -> pa.Table:
     return table if names is None else table.select(names)
+
+
+def _bits(body: bytes, count: int) -> Mask:
+    """Bits as truth values, which may be changed."""
+    return np.unpackbits(np.frombuffer(body, np.uint8), count=count).view(np.bool_)
 
 
 def _belongs(entry: SegmentEntry, younger: Sequence[SegmentEntry], largest: int) -> bool:

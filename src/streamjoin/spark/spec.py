@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from ..arrays import Integers
 from ..engine.intake import Intake
 from ..engine.options import Options
+from ..flow.progress import Progress
+from ..predicate.expr import Column, walk
 from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..predicate.slots import SlotValues
-from ..side import Side
+from ..side import SIDES, Side
 
-Routing = Literal["broadcast", "hash", "range", "auto"]
+Routing = Literal["broadcast", "range", "blocks", "hash", "auto"]
 """broadcast: every tuple probes on all workers, and one stores it. hash: tuples with equal keys meet on one worker.
-range: each worker has a range of keys. auto: the one that suits the predicate."""
-FORMAT = "2"
+range: each worker has a range of keys. blocks: each worker has many short ranges of keys, all equally long. auto: the
+one that suits the predicate."""
+FORMAT = "3"
 """The format of the state store's content, including which worker a hash chooses. Raise it when any of it changes."""
 
 
@@ -36,10 +40,18 @@ class JoinSpec:
     routing: str
     bounded: bool
     range_key: tuple[Side, RangeKey] | None = None
-    """For routing by ranges: the side that has the points, and the key."""
+    """For routing by ranges or blocks: the side that has the points, and the key."""
+    block_size: float | None = None
+    """For routing by blocks: how many numbers a block has, or how long it is if they are floats."""
+    why: str = ""
+    """Why this routing was chosen."""
     on: str = ""
     """The predicate as text."""
     cache_directory: str | None = None
+    lateness_declared: bool = True
+    """Whether the call gave the lateness, or the inputs' watermarks did."""
+    idle_timeout: int | None = None
+    """In ticks (see `flow.progress`). The state does not depend on it, so a query may go on with another one."""
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
@@ -55,18 +67,64 @@ class JoinSpec:
             "window": str(options.windows),
             "time": str(options.time),
             "lateness": str(options.lateness),
+            "how": options.how,
             **{side: str(schema.remove_metadata()) for side, schema in self.schemas.items()},
-            "routing": self.routing,
+            "routing": self.routing if self.block_size is None else f"{self.routing} of {self.block_size!r}",
             "partitions": f"{len(self.workers)} workers {self.workers}",
         }
+
+    def has_roles(self, side: Side) -> bool:
+        """Whether several workers may get a row of this side, each with a role (see `messages`)."""
+        point = None if self.range_key is None else self.range_key[0]
+        return self.routing == "range" or (self.routing == "blocks" and side != point)
 
     @property
     def keeps_late(self) -> bool:
         return self.options.late == "keep"
 
+    @property
+    def gives_pairs(self) -> bool:
+        return self.options.how not in ("semi", "anti")
+
+    def reports_alone(self, side: Side) -> bool:
+        """Whether rows of a side are reported without a partner."""
+        how = self.options.how
+        return how in (side, "full") or (side == "left" and how in ("semi", "anti"))
+
+    @property
+    def settles(self) -> bool:
+        """Whether it takes several workers to say if a row has met a partner, so that they have to `settle` it."""
+        alone = any(self.reports_alone(side) for side in SIDES)
+        return alone and self.routing != "hash" and len(self.workers) > 1
+
+    def alone(self, side: Side, table: pa.Table) -> pa.Table:
+        """Rows of one side as rows of the result, with NULL for all columns of the other side."""
+        before = 0 if side == "left" else len(self.schemas["left"])
+        columns: list[Any] = [pa.nulls(table.num_rows, field.type) for field in self.result]
+        columns[before : before + table.num_columns] = table.columns
+        return pa.Table.from_arrays(columns[: len(self.result)], schema=self.result)
+
+    @cached_property
+    def read(self) -> dict[Side, list[str]]:
+        """The columns of both sides that the predicate reads."""
+        rechecked = [
+            node for expr in (*self.lowered.recheck, *self.lowered.recheck_long_text)
+            for node in walk(expr) if isinstance(node, Column)
+        ]  # fmt: skip
+        return {
+            side: sorted({*self.lowered.sides[side].columns, *(n.name for n in rechecked if n.side == side)})
+            for side in SIDES
+        }
+
     @cached_property
     def intake(self) -> Intake:
         return Intake(self.lowered, self.schemas, self.options.time)
+
+    def progress(self, furthest: Mapping[Side, int | None]) -> Progress:
+        """How far the streams have come, from their furthest timestamps."""
+        progress = Progress(self.options.lateness, self.idle_timeout)
+        progress.furthest = dict(furthest)
+        return progress
 
     def times(self, side: Side, table: pa.Table) -> Integers:
         """A table's timestamps in the common unit."""

@@ -14,19 +14,21 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Integers, Rows
+from ..arrays import INT64_MAX, Integers, Rows
+from ..arrow.fields import taken
 from ..arrow.times import Times
 from ..flow.front import AsFound
 from ..flow.order import MergedOrder
-from ..flow.progress import Progress
 from ..predicate.recheck import Recheck
 from ..predicate.slots import SlotValues
 from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, Probing
-from ..store.hashing import hash_keys
 from .arrivals import Arrivals, arrivals
+from .closing import Closing
+from .identity import identities, places_of
 from .keyed_state import KeyedState
 from .messages import ChunkMessage, RowRole, from_bytes, to_bytes
+from .questions import Questions
 from .range_keys import RangeKeys, own_points
 from .segments import Cache
 from .side_segments import ARRIVED, SideSegments
@@ -35,17 +37,29 @@ from .worker_state import WorkerState
 
 
 class Step:
-    """`kept` is the worker's state, which the step changes; `found` are the rows that the micro-batch brings."""
+    """`kept` is the worker's state, which the step changes; `found` are the rows that the micro-batch brings.
+
+    After the step, `questions` has what only several workers together can say of rows whose windows have closed.
+    """
 
     def __init__(self, spec: JoinSpec, number: int, state: KeyedState, cache: Cache, kept: WorkerState) -> None:
         self._spec, self._number, self._state, self._cache, self._kept = spec, number, state, cache, kept
-        self._progress = Progress(spec.options.lateness)
-        self._progress.furthest = dict(kept.furthest)
+        self._progress = spec.progress(kept.furthest)
         self._splitters: dict[int, Integers] = {}
         self._sides: dict[Side, SideSegments] = {}
-        self._decide = Recheck(spec.lowered, lambda side, rows, names: self._sides[side].take(rows, names))
+        self._decide = Recheck(
+            spec.lowered, lambda side, rows, names: taken(self._sides[side].take, spec.schemas[side], rows, names)
+        )
         self._decide.long_text = kept.long_text
+        self._identities: dict[Side, Integers] = {}
+        self._probing: dict[Side, Batch] = {}
+        """The rows of this micro-batch that take part and can match something."""
+        self._storing: dict[Side, Batch] = {}
+        """Those that some worker stores: the same, or all where rows may be reported alone."""
         self.found: dict[Side, Arrivals] = {}
+        self.questions = Questions(spec)
+        self.unmatched = 0
+        """How many results have no partner."""
 
     def run(self, messages: Sequence[ChunkMessage]) -> Iterator[pa.Table]:
         spec, kept = self._spec, self._kept
@@ -64,23 +78,23 @@ class Step:
         yield from self._join_in_order() if spec.options.needs_order else self._join_as_found()
         for stored in self._sides.values():
             stored.merge_small_segments()
+            stored.save()
 
     # -- which tuples take part ------------------------------------------------------------------------------------
 
     def _join_as_found(self) -> Iterator[pa.Table]:
         front = AsFound(self._spec.options.windows, self._progress)
-        batches: dict[Side, Batch] = {}
         for side, arrived in self.found.items():
-            self._sides[side].arrived = arrived.table
+            slots = self._arrive(side)
             rows = np.arange(ARRIVED, ARRIVED + len(arrived.times))
-            slots = self._slots(side, arrived.table)
-            batches[side] = front.step(side, rows, Times.of(arrived.times), slots).batches[side]
-        self._expect(batches)
+            everything = SlotValues(slots.columns, None)
+            self._take_part(side, front.step(side, rows, Times.of(arrived.times), everything).batches[side])
+        self._expect()
         for side in SIDES:  # a left tuple finds right ones of earlier batches; a right one also this batch's left ones
-            yield from self._probe(side, batches[side])
-            self._sides[side].store(self._share(side, batches[side], batches[side].coordinate))
+            yield from self._probe(side)
+            self._sides[side].store(self._share(side))
         for side in SIDES:
-            self._sides[side].expire(front.floor(side))
+            yield from self._let_go(side, front.floor(side))
 
     def _join_in_order(self) -> Iterator[pa.Table]:
         order = self._kept.order = self._kept.order or MergedOrder(self._spec.options.windows)
@@ -97,28 +111,38 @@ class Step:
             ready[side] = times[:count]
             self._wait(side, arrived, ranks[side], times[count:], count)
         positions, ranges = order.place(ready["left"], ready["right"])
-        batches: dict[Side, Batch] = {}
-        times_of: dict[Side, Integers] = {}
         for side, arrived in self.found.items():
-            self._sides[side].arrived = arrived.table
+            slots = self._arrive(side)
             rank = ranks[side][arrived.position]
             rows = np.flatnonzero(rank < len(ready[side]))
             rows = rows[np.argsort(rank[rows], kind="stable")]
-            slots = self._slots(side, arrived.table)
-            if slots.live is not None:
-                rows = rows[slots.live[rows]]
             at = rank[rows]
             low, high = ranges[side]
             columns = [slot[rows] for slot in slots.columns]
-            batches[side] = Batch(rows + ARRIVED, positions[side][at], low[at], high[at], columns)
-            times_of[side] = ready[side][at]
-        self._expect(batches)
+            self._take_part(side, Batch(rows + ARRIVED, positions[side][at], low[at], high[at], columns))
+        self._expect()
         for side in SIDES:
-            self._sides[side].store(self._share(side, batches[side], times_of[side]))
+            self._sides[side].store(self._share(side))
         for side in SIDES:
-            yield from self._probe(side, batches[side])
+            yield from self._probe(side)
         for side in SIDES:
-            self._sides[side].expire(order.release(side, bound))
+            yield from self._let_go(side, order.release(side, bound))
+
+    def _arrive(self, side: Side) -> SlotValues:
+        """Read the rows that have arrived."""
+        arrived = self.found[side]
+        slots = self._spec.slots(side, arrived.table)
+        self._decide.long_text[side] |= slots.long_text
+        home = None if arrived.role is None else arrived.role == RowRole.ANSWERED
+        self._sides[side].arrive(arrived.table, slots.live, home)
+        return slots
+
+    def _take_part(self, side: Side, everything: Batch) -> None:
+        """These rows of the side take part now, in the order of their coordinates: live ones probe."""
+        live = self._sides[side].live
+        probing = everything if live is None else everything.take(np.flatnonzero(live[everything.row - ARRIVED]))
+        self._probing[side] = probing
+        self._storing[side] = everything if self._spec.reports_alone(side) else probing
 
     def _with_waiting(self, side: Side, new: Arrivals) -> Arrivals:
         """The tuples that have waited, then the new ones."""
@@ -128,11 +152,13 @@ class Step:
         all_times, position, table, role = pickle.loads(body)
         if role is not None:
             role = np.concatenate([role, np.empty(0, np.int8) if new.role is None else new.role])
+        every_time = np.concatenate([all_times, new.all_times])
+        every_position = np.concatenate([position, new.position + len(all_times)])
         return Arrivals(
             pa.concat_tables([from_bytes(table), new.table]).combine_chunks(),
-            new.times,
-            np.concatenate([all_times, new.all_times]),
-            np.concatenate([position, new.position + len(all_times)]),
+            every_time[every_position],
+            every_time,
+            every_position,
             role,
             new.late,
             new.late_rows,
@@ -149,37 +175,49 @@ class Step:
         kept = times, rank[rows] - ready, to_bytes(arrived.table.take(pa.array(rows))), role
         self._state.put(_waiting(side), pickle.dumps(kept))
 
-    def _slots(self, side: Side, table: pa.Table) -> SlotValues:
-        slots = self._spec.slots(side, table)
-        self._decide.long_text[side] |= slots.long_text
-        return slots
-
     # -- sharing out and probing -----------------------------------------------------------------------------------
 
-    def _share(self, side: Side, batch: Batch, times: Integers) -> Batch:
-        """The tuples of a batch that this worker stores.
+    def _share(self, side: Side) -> Batch:
+        """The tuples that this worker stores, of those that take part now.
 
         Where every worker has all tuples, a tuple's values decide which worker stores it, never its position: if Spark
         computes a part of the batch again for one worker, that worker may see the tuples in another order.
         """
-        role = self.found[side].role
-        if role is not None:
-            return batch.take(np.flatnonzero(role[batch.row - ARRIVED] != RowRole.PROBING))
-        if self._spec.routing != "broadcast":
-            return batch
-        bits = [slot.view(f"i{slot.itemsize}") if slot.dtype.kind == "f" else slot for slot in batch.slots]
-        owner = (hash_keys([times, *bits]) >> np.uint64(32)) % np.uint64(len(self._spec.workers))
-        return batch.take(np.flatnonzero(owner == self._number))
+        spec, batch, found = self._spec, self._storing[side], self.found[side]
+        places = batch.row - ARRIVED
+        if found.role is not None:
+            batch = batch.take(np.flatnonzero(found.role[places] != RowRole.PROBING))
+        elif spec.routing == "broadcast" and len(spec.workers) > 1:
+            owner = places_of(self._identity(side), len(spec.workers))
+            batch = batch.take(np.flatnonzero(owner[places] == self._number))
+        if spec.reports_alone(side) and not spec.options.needs_order:
+            return self._without_ties(side, batch)
+        return batch
 
-    def _expect(self, batches: dict[Side, Batch]) -> None:
-        for side, batch in batches.items():
+    def _without_ties(self, side: Side, batch: Batch) -> Batch:
+        """Rows of the same time in an order that depends on their values: so bits that are kept for the rows of a
+        segment also suit the segment as another attempt at the batch has stored it."""
+        if np.all(batch.coordinate[1:] > batch.coordinate[:-1]):
+            return batch
+        first = self._identity(side)[0][batch.row - ARRIVED]
+        return batch.take(np.lexsort((first, batch.coordinate)))
+
+    def _identity(self, side: Side) -> Integers:
+        """The identities of the rows that have arrived, from their times and values."""
+        if side not in self._identities:
+            found = self.found[side]
+            self._identities[side] = identities(self._spec, side, found.table, found.times)
+        return self._identities[side]
+
+    def _expect(self) -> None:
+        for side, batch in self._probing.items():
             for window in self._sides[other(side)].windows.values():
                 window.expect(batch)
 
-    def _probe(self, side: Side, batch: Batch) -> Iterator[pa.Table]:
+    def _probe(self, side: Side) -> Iterator[pa.Table]:
         sink = PairSink(self._decide, left_probes=side == "left")
         for generation, window in self._sides[other(side)].windows.items():
-            for piece in self._answered(side, batch, generation).parts():
+            for piece in self._answered(side, self._probing[side], generation).parts():
                 for _ in window.probe(Probing(piece), sink):
                     if sink.is_full:
                         yield from self._tables(side, *sink.take())
@@ -193,7 +231,7 @@ class Step:
         spec = self._spec
         if spec.routing != "range" or len(self._sides[other(side)].windows) == 1 == len(self._splitters):
             return batch
-        keys = RangeKeys(spec)
+        keys = RangeKeys.of(spec)
         if side != keys.point:
             return batch
         mine = own_points(keys.points(batch.slots), self._splitters, generation, self._number)
@@ -207,8 +245,12 @@ class Step:
             return
         rows: dict[Side, Rows] = {"left": np.concatenate(left), "right": np.concatenate(right)}
         stored = other(probing)
+        self._sides[probing].meet_arrived(rows[probing])
         for number, chosen in self._sides[stored].by_segment(rows[stored]):
             of_probing, of_stored = rows[probing][chosen], rows[stored][chosen]
+            self._sides[stored].meet_of_segment(number, of_stored)
+            if not self._spec.gives_pairs:
+                continue
             size = self._sides[stored].rows_of_a_blob(number, self._sides[probing].arrived)
             for start in range(0, len(of_stored), size):
                 piece = slice(start, start + size)
@@ -231,6 +273,17 @@ class Step:
             return
         columns = [column for side in SIDES for column in taken[side].columns]
         yield pa.Table.from_arrays(columns, schema=self._spec.result)
+
+    # -- rows whose windows close ----------------------------------------------------------------------------------
+
+    def _let_go(self, side: Side, floor: int | None) -> Iterator[pa.Table]:
+        """No future tuple meets one of this side below the floor. Report those of them that are reported alone."""
+        spec, stored, kept = self._spec, self._sides[side], self._kept.held[side]
+        if spec.reports_alone(side):
+            closing = Closing(spec, side, self._state, kept, self.questions)
+            yield from closing.close(stored, self._probing[side], INT64_MAX if spec.bounded else floor)
+            self.unmatched += closing.unmatched
+        stored.expire(floor)
 
 
 def _waiting(side: Side) -> str:

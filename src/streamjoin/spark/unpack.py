@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from ..side import SIDES
 from .messages import from_bytes
+from .outputs import FIGURES
 from .process import spare_collector
-from .processor import FIGURES, RESULT
 from .spec import JoinSpec
 
 LATE = "late"
@@ -33,10 +33,7 @@ class Unpack:
         spec = self._spec
         if not spec.keeps_late:
             return table
-        if kind != RESULT:
-            before = 0 if kind == "left" else len(spec.schemas["left"])
-            columns = [pa.nulls(table.num_rows, field.type) for field in spec.result]
-            columns[before : before + table.num_columns] = table.columns
-            table = pa.Table.from_arrays(columns, schema=spec.result)
-        mark = pa.nulls(table.num_rows, pa.string()) if kind not in SIDES else pa.repeat(kind, table.num_rows)
-        return table.append_column(LATE, mark)
+        for side in SIDES:
+            if kind == side:
+                return spec.alone(side, table).append_column(LATE, pa.repeat(side, table.num_rows))
+        return table.append_column(LATE, pa.nulls(table.num_rows, pa.string()))

@@ -15,6 +15,7 @@ import pyarrow as pa
 from ..side import SIDES, Side
 from .keyed_state import KeyedState
 from .messages import ChunkMessage
+from .outputs import Output
 from .segments import Cache
 from .spec import JoinSpec
 from .step import Step
@@ -24,13 +25,15 @@ from .worker_state import WorkerState
 class Worker:
     """`number` is this worker's place among all workers.
 
-    After the step, `late` has the late rows that this worker answers for, and `figures` has its figures.
+    After the step, `late` has the late rows that this worker answers for, `questions` what it asks and tells of rows
+    that several workers must settle, and `figures` has its figures.
     """
 
     def __init__(self, spec: JoinSpec, number: int, state: KeyedState) -> None:
         self._spec, self._number, self._state = spec, number, state
         self._cache = Cache(spec.identity, str(number), spec.cache_directory)
         self.late: dict[Side, pa.Table] = {}
+        self.questions: list[Output] = []
         self.figures: dict[str, Any] = {}
 
     def step(self, messages: Sequence[ChunkMessage]) -> Iterator[pa.Table]:
@@ -51,8 +54,11 @@ class Worker:
         kept.save(self._state)
         self._cache.keep_only(entry.file for side in SIDES for entry in kept.held[side].segments)
         self.late = {side: step.found[side].late for side in SIDES}
+        self.questions = step.questions.outputs
         seconds = time.perf_counter() - started - waited
-        self.figures = {**self._counts(messages, step, kept), "out": out, "seconds": seconds}
+        self.figures = {
+            **self._counts(messages, step, kept), "out": out, "unmatched": step.unmatched, "seconds": seconds
+        }  # fmt: skip
 
     def _counts(self, messages: Sequence[ChunkMessage], step: Step, kept: WorkerState) -> dict[str, int]:
         first = self._number == 0  # every worker hears of all rows; one counts them

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..arrays import INT64_MIN
 from ..errors import StateError
 from ..flow.order import MergedOrder
 from ..side import SIDES, Side
@@ -35,12 +36,30 @@ class SegmentEntry:
     generation: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class MarksEntry:
+    """One blob of marks (see `marks`): its name in the state store, and what it holds."""
+
+    name: str
+    count: int
+    lowest: int
+    highest: int
+
+
 @dataclass(slots=True)
 class SideState:
-    """The segments of one side, oldest first."""
+    """The segments of one side, oldest first.
+
+    The rest is for rows that may be reported alone. `met` has a bit for each row of the segments, one segment after the
+    other: whether the row has met a partner on this worker. Windows have closed below the coordinate `floor`.
+    """
 
     segments: list[SegmentEntry] = field(default_factory=list)
     next_row: int = 0
+    met: bytes = b""
+    marks: list[MarksEntry] = field(default_factory=list)
+    next_mark: int = 0
+    floor: int = INT64_MIN
 
     @property
     def rows(self) -> int:

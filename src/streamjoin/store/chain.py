@@ -27,9 +27,14 @@ MOST_ROWS = 1 << 15
 """Rows from the first tuple of a subwindow to the next, from which on it is not filled further if all have expired."""
 
 
+def spans_many(newest: Index, batch: Batch) -> bool:
+    """Whether a subwindow would keep the columns of too many rows."""
+    return int(batch.row[-1]) - newest.first_row > MOST_ROWS
+
+
 def is_over(newest: Index, batch: Batch, floor: int | None) -> bool:
     """Whether a subwindow should get no more tuples, since no tuple to come meets one below the floor."""
-    return floor is not None and newest.highest < floor and int(batch.row[-1]) - newest.first_row > MOST_ROWS
+    return floor is not None and newest.highest < floor and spans_many(newest, batch)
 
 
 MakeIndex = Callable[[int, int, Index | None], Index]

@@ -1,10 +1,11 @@
-"""A step of few tuples over two windows that are one scanned subwindow each, in one compiled call.
+"""A step of few comparisons over two windows that are one scanned subwindow each, in one compiled call.
 
 Such a step computes little: called piece by piece, most of its time would go into the calls. So Python only says where
-the tuples lie; then those of both sides are stored, and each side's tuples probe.
+the tuples lie; then those of both sides that must be stored are stored, and each side's tuples probe.
 
-Invariant: a step stores and finds what `Subwindow.insert` and `ScanIndex.probe_few` would. It is refused before
-anything has changed, unless coordinates ascend, and rows count up where no array of them is kept.
+Invariant: a step stores and finds what `batch.lasting`, `Subwindow.insert` and `ScanIndex.probe` would. It is refused,
+and nothing has changed, unless coordinates ascend, rows count up where no array of them is kept, and the comparisons
+are few where the tuples are not. New tuples may lie behind the stored ones by then, where nobody looks.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numba import carray  # type: ignore[attr-defined]
 
-from ..arrays import Integers, Rows
+from ..arrays import INT64_MAX, INT64_MIN, Integers, Rows
 from ..compile.cache import compiled, has_machine_code
 from ..compile.entries import address_of_entry, call_entry
 from ..compile.intrinsics import pointer
@@ -22,26 +23,37 @@ from ..payload.moves import copy_bytes
 from ..payload.segments import address_of
 from ..side import SIDES, Side, other
 from ..tasks import DONE, FULL, MORE
-from .batch import Batch, Decide
+from .batch import WORTH_TRIMMING, Batch, Decide
 from .pair_slots import PairSlots
-from .reach import find
+from .reach import find, reaching
 from .scan import ScanIndex
 from .scan_kernel import PADDING, SCAN_WORDS, scan_source
+from .stored_side import FEW_STORED
 from .subwindow import FEW_PROBES, GROUP, LONG_REACH
 
-STATIC = 11
-SCAN, ENTRY, MET, FIRST, LAST, COORDINATES, ROWS, FIRST_ROW, SLOTS, TESTED, STORED = range(STATIC)
-"""What stays in a side's line while the same subwindows serve: the block and the entry of the scan by this side's
-tuples, the line of the other side, memory for `first_place` and `last_place`, where its stored coordinates and rows lie
-(0: rows count up from the next number), how many slots it has, how many of them are tested, and where in the block
-those go."""
-COUNT, START, COORDINATE, ROW, LOW, HIGH, LOWEST, HIGHEST = range(STATIC, STATIC + 8)
-"""What each step writes: how many new tuples there are and at which place they go, the addresses of their columns; and
-what it finds: the extremes of the new rows."""
-VARYING, ADDRESSES = slice(COUNT, HIGH + 1), HIGHEST + 1
+STATIC = 14
+(
+    SCAN, TURNED, ENTRY, MET, FIRST, LAST, NUMBERS, PLACES, COORDINATES, ROWS, FIRST_ROW, SLOTS, TESTED, STORED,
+) = range(STATIC)  # fmt: skip
+"""What stays in a side's line while the same subwindows serve: the blocks of the scan by this side's tuples and of the
+one that takes stored tuples for probing ones, the entry of the former (that of the latter is the other side's), the
+line of the other side, memory for `first_place`, `last_place` and row numbers, the numbers from 0 on, where its stored
+coordinates and rows lie (0: rows count up from the next number), how many slots it has, how many of them are tested,
+and where in the first block those go."""
+COUNT, START, COORDINATE, ROW, LOW, HIGH, FLOOR = range(STATIC, STATIC + 7)
+"""What each step writes: how many new tuples there are and at which place they go, the addresses of their columns, and
+below which coordinate no tuple to come meets one."""
+EARLIEST, LATEST, IN_ORDER, LEFT_OUT, LOWEST, HIGHEST, REACHED, IS_TURNED = range(FLOOR + 1, FLOOR + 9)
+"""What it finds: where the new tuples' windows begin and end, and whether these ascend; how many of the first tuples
+need not be stored, and the extremes of the rows of the others; how many stored tuples are reached, and whether each of
+them is compared with many new ones at a time."""
+ADDRESSES = IS_TURNED + 1
 """The addresses of the new tuples' slots follow. Then, for each slot, where stored ones lie and their width; then the
 numbers of the tested slots."""
-REFUSED, FAILED, STORING, PROBING = -2, -1, 0, 1
+MOST_TUPLES, MOST_REACHED = 1 << 13, 1 << 19
+"""Tuples of a side, and comparisons of a step that has more than `FEW_PROBES` of them. Beyond, it is worth to ask for a
+better path, or for a second thread."""
+TOO_MANY, REFUSED, FAILED, STORING, PROBING = -3, -2, -1, 0, 1
 """How far a step is. From `PROBING` on, the sides before have probed."""
 
 
@@ -54,43 +66,50 @@ class FewScans:
         self._sides: Mapping[Side, _Prepared] = {}
         self._lines: Integers = np.zeros((2, 0), np.int64)
         self.comparisons = 0
-        """Since somebody took them into account."""
+        self.has_too_many = False
+        """Whether the last step was refused because of its comparisons."""
 
     def step(
-        self, newest: Mapping[Side, ScanIndex], batches: Mapping[Side, Batch]
+        self, newest: Mapping[Side, ScanIndex], batches: Mapping[Side, Batch], floors: Mapping[Side, int | None]
     ) -> Iterator[tuple[list[Rows], list[Rows]]] | None:  # fmt: skip
-        """Take a step; None: it is refused."""
+        """Take a step; None: it is refused. No tuple to come meets one of a side below its floor."""
         if not self._serve(newest):
             return None
-        lines = self._lines
+        lines, most = self._lines, INT64_MAX
         for number, side in enumerate(SIDES):
             batch = batches.get(side)
             if batch is None:
-                lines[number, COUNT : START + 1] = 0, newest[side].count
+                lines[number, COUNT:ADDRESSES] = 0
+                lines[number, START] = newest[side].count
             else:
-                lines[number, COUNT : self._sides[side].end] = self._sides[side].given(batch)
+                lines[number, COUNT : self._sides[side].end] = self._sides[side].given(batch, floors.get(side))
+                if len(batch.row) > FEW_PROBES:
+                    most = MOST_REACHED
         self._slots.make_ready()
-        stage = few_step(lines, STORING, self._slot)
-        if stage == REFUSED:
+        stage = few_step(lines, STORING, self._slot, most)
+        self.has_too_many = stage == TOO_MANY
+        if stage in (REFUSED, TOO_MANY):
             return None
         for number, side in enumerate(SIDES):
             if side in batches:
                 self._sides[side].note(lines[number], batches[side])
-        return self._found(stage)
+        return iter(self._taken()) if stage > len(SIDES) else self._found(stage)
 
     def forget(self) -> None:
         """Hold on to no subwindow."""
         self._sides = {}
 
     def _found(self, stage: int) -> Iterator[tuple[list[Rows], list[Rows]]]:
-        while True:
+        while stage <= len(SIDES):
             if stage == FAILED:
                 raise RuntimeError("a scan failed in compiled code")
-            self.comparisons += self._slots.compared()
-            yield from self._slots.take()
-            if stage > len(SIDES):
-                return
-            stage = few_step(self._lines, stage, self._slot)
+            yield from self._taken()
+            stage = few_step(self._lines, stage, self._slot, INT64_MAX)
+        yield from self._taken()
+
+    def _taken(self) -> list[tuple[list[Rows], list[Rows]]]:
+        self.comparisons += self._slots.compared()
+        return self._slots.take()
 
     def _serve(self, newest: Mapping[Side, ScanIndex]) -> bool:
         """Whether these subwindows can take such a step; all is prepared for them then."""
@@ -118,31 +137,38 @@ class FewScans:
 
 def rehearse() -> None:
     """Compile what a step calls. An ordinary step has the scans compiled."""
-    few_step(np.zeros((0, ADDRESSES), np.int64), PROBING, 0)
+    few_step(np.zeros((0, ADDRESSES), np.int64), PROBING, 0, 0)
 
 
 class _Prepared:
-    """One side's tuples, of which few are stored in `own` and probe `met` at a time."""
+    """One side's tuples, of which some are stored in `own` and probe `met` at a time."""
 
     def __init__(self, side: Side, own: ScanIndex, met: ScanIndex, entry: int) -> None:
         self._own, self._met = own, met
         self._own_rows, self._met_rows = own.row.array, met.row.array
         tested = own.stored.lowered.tested[side]
         self._kept = list(own.slots)
-        self._places: Integers = np.empty((2, FEW_PROBES), np.int64)
+        self._memory: Integers = np.empty((4, MOST_TUPLES), np.int64)
+        self._memory[3] = np.arange(MOST_TUPLES)
+        memory = [*map(address_of, self._memory)]
         stored = met.stored.tested(met.slots)
         first_row, rows = met.row.parts
         self._block: Integers = np.array([
             1, 1, 0, 0, 0, met.capacity + PADDING, 0, met.stored.at_once,
             address_of(rows) if len(rows) else 0, len(rows), first_row,
-            met.coordinate.address, *map(address_of, self._places), 0, 0, 0, side == "left",
+            met.coordinate.address, *memory[:2], 0, 0, 0, side == "left",
             *map(address_of, stored), *[0] * len(tested),
+        ], np.int64)  # fmt: skip
+        self._turned: Integers = np.array([
+            1, 1, 0, 0, 0, 0, 0, met.stored.at_once, 0, 0, 0, memory[3], 0, 0, 0, 0, 0, side == "right",
+            *[0] * (len(tested) + len(stored)),
         ], np.int64)  # fmt: skip
         stored_slots = [(address_of(slot), slot.itemsize) for slot in own.slots.values()]
         self.end = ADDRESSES + len(self._kept)
         self.line = [
-            address_of(self._block), entry, int(side == "left"), *map(address_of, self._places), own.coordinate.address,
-            own.row.address, own.row.first, len(self._kept), len(tested), SCAN_WORDS + len(stored),
+            address_of(self._block), address_of(self._turned), entry, int(side == "left"), *memory,
+            own.coordinate.address, own.row.address, own.row.first, len(self._kept), len(tested),
+            SCAN_WORDS + len(stored),
             *[0] * (self.end - STATIC), *[word for slot in stored_slots for word in slot],
             *[self._kept.index(number) for number in tested],
         ]  # fmt: skip
@@ -152,37 +178,49 @@ class _Prepared:
         is_same = own is self._own and met is self._met
         return is_same and own.row.array is self._own_rows and met.row.array is self._met_rows and own.reach.is_in_order
 
-    def given(self, batch: Batch) -> list[int]:
+    def given(self, batch: Batch, floor: int | None) -> list[int]:
         """What a line says of new tuples."""
+        count = len(batch.row)
         return [
-            len(batch.row), self._own.count, address_of(batch.coordinate), address_of(batch.row), address_of(batch.low),
-            address_of(batch.high), 0, 0, *[address_of(batch.slots[number]) for number in self._kept],
+            count, self._own.count, address_of(batch.coordinate), address_of(batch.row), address_of(batch.low),
+            address_of(batch.high), INT64_MIN if floor is None or count < WORTH_TRIMMING else floor,
+            *[0] * (ADDRESSES - EARLIEST), *[address_of(batch.slots[number]) for number in self._kept],
         ]  # fmt: skip
 
     def note(self, line: Integers, batch: Batch) -> None:
-        """The tuples have been stored."""
-        own, count = self._own, len(batch.row)
-        own.coordinate.extended(count, int(batch.coordinate[0]), int(batch.coordinate[-1]))
-        own.row.extended(count, int(line[LOWEST]), int(line[HIGHEST]))
+        """The tuples have been stored, but for those that need not be."""
+        left_out, lowest, highest = line[LEFT_OUT : HIGHEST + 1].tolist()
+        own, count = self._own, len(batch.row) - left_out
+        own.coordinate.extended(count, int(batch.coordinate[left_out]), int(batch.coordinate[-1]))
+        own.row.extended(count, lowest, highest)
         own.count += count
 
 
 @compiled
-def few_step(lines, stage, slot):
+def few_step(lines, stage, slot, most):
     """Go on with a step until it is done, the slot for pairs is full, or a scan has made enough comparisons for one
-    call; returns the stage to go on with."""
+    call; returns the stage to go on with. `most`: the comparisons of the whole step."""
     if stage == STORING:
         for side in range(len(lines)):
             if lines[side, COUNT] and not _follows(lines[side]):
                 return REFUSED
+        reached = np.int64(0)
+        for side in range(len(lines)):
+            if lines[side, COUNT] and not _store(lines[side], lines[lines[side, MET]]):
+                return REFUSED
         for side in range(len(lines)):
             if lines[side, COUNT]:
-                _store(lines[side])
+                reached += _reaches(lines[side], lines[lines[side, MET]])
+        if reached > most:
+            return TOO_MANY
         stage = PROBING
     while stage - PROBING < len(lines):
         line = lines[stage - PROBING]
-        if line[COUNT] and _reaches(line, lines[line[MET]]):
-            status: int = call_entry(line[ENTRY], line[SCAN], 0, slot)
+        if line[REACHED]:
+            scan, entry = line[SCAN], line[ENTRY]
+            if line[IS_TURNED]:
+                scan, entry = line[TURNED], lines[line[MET], ENTRY]
+            status: int = call_entry(entry, scan, 0, slot)
             if status != DONE:
                 return stage if status in (FULL, MORE) else FAILED
         stage += 1
@@ -191,37 +229,55 @@ def few_step(lines, stage, slot):
 
 @compiled
 def _follows(line):
-    """Whether new tuples can be put behind the stored ones, in order. Notes the extremes of their rows."""
+    """Whether the coordinates of new tuples follow those of stored ones. Notes where their windows lie."""
     count, start = line[COUNT], line[START]
-    coordinate, row = carray(pointer(line[COORDINATE]), count, np.int64), carray(pointer(line[ROW]), count, np.int64)
-    before = carray(pointer(line[COORDINATES]), start, np.int64)[start - 1]
-    lowest = highest = row[0]
-    ascends, counts_up = True, row[0] == line[FIRST_ROW] + start
-    for i in range(count):
-        ascends &= coordinate[i] >= before
-        before = coordinate[i]
-        counts_up &= row[i] == row[0] + i
-        lowest, highest = min(lowest, row[i]), max(highest, row[i])
-    line[LOWEST], line[HIGHEST] = lowest, highest
-    return ascends and (counts_up or line[ROWS] != 0)
+    coordinate = carray(pointer(line[COORDINATE]), count, np.int64)
+    low, high = carray(pointer(line[LOW]), count, np.int64), carray(pointer(line[HIGH]), count, np.int64)
+    ascends, in_order = coordinate[0] >= carray(pointer(line[COORDINATES]), start, np.int64)[start - 1], True
+    earliest, latest = low[0], high[0]
+    for i in range(1, count):
+        ascends &= coordinate[i] >= coordinate[i - 1]
+        in_order &= (low[i] >= low[i - 1]) & (high[i] >= high[i - 1])
+        earliest, latest = min(earliest, low[i]), max(latest, high[i])
+    line[EARLIEST], line[LATEST], line[IN_ORDER] = earliest, latest, in_order
+    return ascends
 
 
 @compiled
-def _store(line):
+def _store(line, met):
+    """Put new tuples behind the stored ones: those from the first one on that somebody can still meet. Returns whether
+    their rows can be told; notes the extremes of these."""
     count, start, slots = line[COUNT], line[START], line[SLOTS]
-    copy_bytes(line[COORDINATE], line[COORDINATES] + 8 * start, 8 * count)
+    coordinate = carray(pointer(line[COORDINATE]), count, np.int64)
+    first = reaching(coordinate, 0, 0, count, line[FLOOR])
+    if met[COUNT]:
+        probed = reaching(coordinate, 0, 0, count, met[EARLIEST])
+        if probed < first and coordinate[probed] < met[LATEST]:
+            first = probed
+    first = min(first, count - 1)
+    row = carray(pointer(line[ROW]), count, np.int64)
+    lowest = highest = row[first]
+    counts_up = row[first] == line[FIRST_ROW] + start
+    for i in range(first, count):
+        counts_up &= row[i] == row[first] + i - first
+        lowest, highest = min(lowest, row[i]), max(highest, row[i])
+    line[LEFT_OUT], line[LOWEST], line[HIGHEST] = first, lowest, highest
+    if not counts_up and line[ROWS] == 0:
+        return False
+    copy_bytes(line[COORDINATE] + 8 * first, line[COORDINATES] + 8 * start, 8 * (count - first))
     if line[ROWS]:
-        copy_bytes(line[ROW], line[ROWS] + 8 * start, 8 * count)
+        copy_bytes(line[ROW] + 8 * first, line[ROWS] + 8 * start, 8 * (count - first))
     for k in range(slots):
         stored, width = line[ADDRESSES + slots + 2 * k], line[ADDRESSES + slots + 2 * k + 1]
-        copy_bytes(line[ADDRESSES + k], stored + width * start, width * count)
+        copy_bytes(line[ADDRESSES + k] + width * first, stored + width * start, width * (count - first))
+    return True
 
 
 @compiled
 def _reaches(line, met):
-    """Fill in what the scan needs; returns whether there is anything to compare."""
+    """Fill in what the scan needs; returns how many stored tuples there are to compare with."""
     count, slots = line[COUNT], line[SLOTS]
-    stored = met[START] + met[COUNT]
+    stored = met[START] + met[COUNT] - met[LEFT_OUT]
     first, last = carray(pointer(line[FIRST]), count, np.int64), carray(pointer(line[LAST]), count, np.int64)
     coordinates = carray(pointer(met[COORDINATES]), stored, np.int64)
     low, high = carray(pointer(line[LOW]), count, np.int64), carray(pointer(line[HIGH]), count, np.int64)
@@ -234,4 +290,39 @@ def _reaches(line, met):
     block[14], block[15], block[16] = line[LOW], line[HIGH], line[ROW]
     for k in range(line[TESTED]):
         block[line[STORED] + k] = line[ADDRESSES + line[ADDRESSES + 3 * slots + k]]
-    return reached > 0
+    line[REACHED], line[IS_TURNED] = reached, 0
+    begin, end = first[0], last[count - 1]
+    if reached and line[IN_ORDER] and FEW_STORED * (end - begin) < count:
+        line[IS_TURNED] = 1
+        _turn(line, met, begin, end, reached)
+    return reached
+
+
+@compiled
+def _turn(line, met, begin, end, reached):
+    """Fill in what the scan needs that takes the stored tuples at places [begin, end) for probing ones."""
+    count, slots, found = line[COUNT], line[SLOTS], end - begin
+    block = carray(pointer(line[TURNED]), SCAN_WORDS + line[TESTED] + met[TESTED], np.int64)
+    block[2], block[4], block[5], block[9] = found, count, count, count
+    block[6] = GROUP if reached < LONG_REACH * found else 0
+    block[8], block[16] = line[ROW], met[ROWS] + 8 * begin
+    if met[ROWS] == 0:
+        rows = carray(pointer(line[NUMBERS]), found, np.int64)
+        for i in range(found):
+            rows[i] = met[FIRST_ROW] + begin + i
+        block[16] = line[NUMBERS]
+    for k in range(12, 16):
+        block[k] = 0
+    if reached < found * count:  # not all windows have all of them
+        low, high = carray(pointer(line[LOW]), count, np.int64), carray(pointer(line[HIGH]), count, np.int64)
+        first, last = carray(pointer(line[FIRST]), found, np.int64), carray(pointer(line[LAST]), found, np.int64)
+        beyond = carray(pointer(met[COORDINATES]), end, np.int64)[begin:end] + 1
+        find(high, low, np.int64(0), count, beyond, beyond, first, last)
+        block[12] = block[14] = line[FIRST]
+        block[13] = block[15] = line[LAST]
+    for k in range(line[TESTED]):
+        block[SCAN_WORDS + k] = line[ADDRESSES + line[ADDRESSES + 3 * slots + k]]
+    slots = met[SLOTS]
+    for k in range(met[TESTED]):
+        slot = ADDRESSES + slots + 2 * met[ADDRESSES + 3 * slots + k]
+        block[SCAN_WORDS + line[TESTED] + k] = met[slot] + met[slot + 1] * begin

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..arrays import Integers, Places
 from ..compile.cache import compiled
+from ..compile.generic import extremes
 
 
 class IntegerColumn:
@@ -54,6 +55,15 @@ class IntegerColumn:
         self._count += count
         self.lowest = min(self.lowest, lowest)
         self.highest = max(self.highest, highest)
+
+    def forget(self, count: int) -> None:
+        """Let go of the first ones, but not of all. From then on there is an array."""
+        left = self._count - count
+        kept, self._count = self.slice(count, self._count), left
+        if self.array is None:
+            self.array = np.empty(self._capacity, np.int64)
+        self.array[:left] = kept
+        self.lowest, self.highest = extremes(self.array[:left])
 
     def slice(self, start: int, stop: int) -> Integers:
         if self.array is None:

@@ -8,8 +8,6 @@ Invariant: a part is done, or the slot holds where it goes on; then no other par
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numba import carray  # type: ignore[attr-defined]
 
@@ -78,8 +76,8 @@ class PairSlots:
                 self.words[number, ROOM] = PAIRS
                 self.words[number, FOUND] = 0
 
-    def take(self) -> Iterator[tuple[list[Rows], list[Rows]]]:
-        """The pairs since the last time, and room for more."""
+    def take(self) -> list[tuple[list[Rows], list[Rows]]]:
+        """The pairs since the last time, all together, if there are any; and room for more."""
         left: list[Rows] = []
         right: list[Rows] = []
         for number, found in enumerate(self.words[:, FOUND].tolist()):
@@ -91,8 +89,7 @@ class PairSlots:
                 right.append(pairs[1] if keep is None else pairs[1][keep])
                 self._used[number] = found
         self.make_ready()
-        if left:
-            yield left, right
+        return [(left, right)] if left else []
 
     def release(self) -> None:
         """Let the memory go, once nobody reads what was taken."""
@@ -100,6 +97,7 @@ class PairSlots:
 
     def compared(self) -> int:
         """The comparisons since the last time."""
-        total = int(self.words[:, COMPARED].sum())
-        self.words[:, COMPARED] = 0
+        compared = self.words[:, COMPARED]
+        total = sum(compared.tolist())
+        compared[:] = 0
         return total

@@ -100,12 +100,12 @@ def find(upper, lower, start, stop, low, high, first, last):  # type: ignore[no-
     for i in range(len(low)):
         others += (low[i] != low[0]) | (high[i] != high[0])
     if others == 0 and len(low):
-        begin = _reaching(upper, begin, start, stop, low[0])
-        first[:], last[:] = begin, max(begin, _reaching(lower, begin, start, stop, high[0]))
+        begin = reaching(upper, begin, start, stop, low[0])
+        first[:], last[:] = begin, max(begin, reaching(lower, begin, start, stop, high[0]))
         return
     for i in range(len(low)):
-        begin = _reaching(upper, begin, start, stop, low[i])
-        end = _reaching(lower, end, start, stop, high[i])
+        begin = reaching(upper, begin, start, stop, low[i])
+        end = reaching(lower, end, start, stop, high[i])
         first[i], last[i] = begin, max(begin, end)
 
 
@@ -143,7 +143,7 @@ def _counted_from_first(first, last):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _reaching(bound, near, start, stop, value):  # type: ignore[no-untyped-def]
+def reaching(bound, near, start, stop, value):  # type: ignore[no-untyped-def]
     """The first place in [start, stop) where an ascending bound is at least the value; `stop` if there is none."""
     step = 1
     if near < stop and bound[near] < value:

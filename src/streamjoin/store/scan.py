@@ -42,6 +42,17 @@ class ScanIndex(Subwindow):
         """Few tuples may meet it as it is (`store.few`)."""
         return self
 
+    def forget_below(self, coordinate: int) -> None:
+        """Let go of the tuples below a coordinate but for the last one, if they come first and are the most, to have
+        room for others. Nobody may know the places of the rest, which moves to the front."""
+        place = min(self.count - self.at_least(coordinate), self.count - 1)
+        if self.reach.is_in_order and 2 * place > self.count:
+            for slot in self.slots.values():
+                slot[: self.count - place] = slot[place : self.count]
+            self.coordinate.forget(place)
+            self.row.forget(place)
+            self.count -= place
+
     def probe_few(self, batch: Batch, sink: PairSink) -> Iterator[int]:
         """The same as `probe` with a batch of at most `FEW_PROBES`."""
         reach = self.reach.slice(self.coordinate, 0, self.count, batch.low, batch.high)

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from ..arrays import INT64_MAX, Rows, Words
+from ..compile.generic import extremes
 from ..predicate.lower import Lowered
 from ..side import Side
 from ..tasks import Job, RunAll, Walk, together
 from . import batch as batches
 from .batch import Batch, PairSink, Probing
-from .chain import LARGEST, Chain
+from .chain import LARGEST, Chain, is_over, spans_many
 from .device import Device
 from .few import Few, FewHashed, FewSearched, few_of
 from .grid import grid_keys
@@ -122,15 +123,16 @@ class SideWindow:
             self._chooser.note_stored(batch)
         yield from self._chain.inserting(batch, floor)
 
-    def few(self, room: int) -> Few | None:
-        """A way for few tuples to meet this window, if its newest subwindow has room for so many; None: they must take
-        the usual way."""
+    def few(self, batch: Batch | None, floor: int | None = None, probing: Batch | None = None) -> Few | None:
+        """A way for a step of few tuples, those of `batch` to be stored and those of `probing` to meet this window;
+        None: they must take the usual way. No tuple to come meets one below the floor."""
         subwindows = self._chain.subwindows
-        if not subwindows or subwindows[-1].room < room:
+        if not subwindows or (batch is not None and not self._has_room(subwindows[-1], batch, floor, probing)):
             return None
         newest, searches = subwindows[-1], not self._is_open or self._chooser.searches
         if isinstance(newest, ScanIndex):
-            if self._device is not None and self._device.takes_small(FEW_PROBES, newest.tuples, self._on_cpu):
+            probes = FEW_PROBES if probing is None else max(len(probing.row), FEW_PROBES)
+            if self._device is not None and self._device.takes_small(probes, newest.tuples, self._on_cpu):
                 return None
             return newest if len(subwindows) == 1 and (self._scanned or not searches) else None
         if not searches:
@@ -138,6 +140,16 @@ class SideWindow:
         if self._few is None or not self._few.serves(subwindows):
             self._few = few_of(subwindows)
         return self._few
+
+    def _has_room(self, newest: Index, batch: Batch, floor: int | None, probing: Batch | None) -> bool:
+        """Whether the newest subwindow can take a batch. One that is scanned and has no room, or spans many rows, goes
+        on without the tuples that neither those of `probing` nor later ones can meet."""
+        if newest.room >= len(batch.row) and not spans_many(newest, batch):
+            return True
+        # A device may have copied tuples with their places.
+        if floor is not None and isinstance(newest, ScanIndex) and self._device is None:
+            newest.forget_below(floor if probing is None else min(floor, extremes(probing.low)[0]))
+        return newest.room >= len(batch.row) and not is_over(newest, batch, floor)
 
     def passed_over(self, probes: int) -> None:
         """So many tuples have probed that were not expected: they count for the next review of the choice."""

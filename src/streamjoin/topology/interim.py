@@ -96,7 +96,7 @@ class Interim:
         """The successor, if it has all tuples: then it can be asked itself. It takes the count of comparisons over."""
         if self._old is None or self._old is not self._successor:
             return None
-        self._old.comparisons += self._compared
+        self._old.compared += self._compared
         self._compared = 0
         return self._old
 

@@ -55,13 +55,14 @@ class PanJoin(SharedWindows):
     def step(
         self, batches: Mapping[Side, Batch], chores: Chores = (), floors: Floors = NO_FLOORS
     ) -> Iterator[Pairs]:  # fmt: skip
-        batches = {side: batch for side, batch in batches.items() if len(batch)}
-        probes = sum(map(len, batches.values()))
+        batches = {side: batch for side, batch in batches.items() if len(batch.row)}
         self._commands["insert"] += len(batches)
-        if probes < ALONE and (small := self._small_step(batches, chores, floors)) is not None:
-            self._commands["probe"] += len(batches)
-            yield from small
-            return
+        self._commands["probe"] += len(batches)
+        small = self._small_step(batches, floors)
+        return self._ordinary_step(batches, chores, floors) if small is None else small
+
+    def _ordinary_step(self, batches: Mapping[Side, Batch], chores: Chores, floors: Floors) -> Iterator[Pairs]:
+        probes = sum(map(len, batches.values()))
         self._steps += 1
         is_alone = probes < ALONE or self._crew.workers == 1
         if is_alone or (is_rehearsing() and self._steps % 4 < 2):  # both ways for both sides
@@ -94,7 +95,6 @@ class PanJoin(SharedWindows):
         for side in batches:
             self._windows[side].share_among(-(-workers // len(batches)))
             self._windows[other(side)].expect(batches[side])
-        self._commands["probe"] += len(batches)
         probings = [
             (side, Probing(piece))
             for side, batch in batches.items()
@@ -114,7 +114,6 @@ class PanJoin(SharedWindows):
         self._take_in(batches, chores, floors)
         for side in batches:
             self._windows[side].index_early()
-        self._commands["probe"] += len(batches)
         yield from self._probe_all(batches)
 
     def _ahead(self, probings: list[tuple[Side, Probing]], workers: int) -> list[Walk]:

@@ -9,8 +9,7 @@ from ..compile.background import is_rehearsing
 from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, Probing, SideWindow, few_scan
 from ..store.batch import lasting
-from ..store.few import Few
-from ..tasks import do_all, together
+from ..tasks import together
 from .protocol import NO_FLOORS, Chores, Floors, Pairs, Setting, Unmet
 from .search import Question, Search
 from .small_steps import SmallSteps
@@ -30,27 +29,24 @@ class SharedWindows:
         self._decide, self._crew = setting.decide, setting.crew
         self._small = SmallSteps(self._windows, self._decide)
         self._search = Search(self._crew, self._decide)
-        self.comparisons = 0
+        self.compared = 0
+        """Pairs that ordinary steps have looked at."""
+
+    @property
+    def comparisons(self) -> int:
+        return self.compared + self._small.comparisons
 
     def step(
         self, batches: Mapping[Side, Batch], chores: Chores = (), floors: Floors = NO_FLOORS
     ) -> Iterator[Pairs]:  # fmt: skip
         raise NotImplementedError
 
-    def _small_step(self, batches: Mapping[Side, Batch], chores: Chores, floors: Floors) -> Iterator[Pairs] | None:
-        """A small step; None: this must be an ordinary one."""
+    def _small_step(self, batches: Mapping[Side, Batch], floors: Floors) -> Iterator[Pairs] | None:
+        """Take a small step with batches that are not empty; None: this must be an ordinary one."""
         if is_rehearsing():
             few_scan.rehearse()
             return None
-        some = {side: batch for side, batch in batches.items() if len(batch)}
-        places = self._small.places(some, floors)
-        return None if places is None else self._taken(places, some, chores)
-
-    def _taken(self, places: Mapping[Side, Few], batches: Mapping[Side, Batch], chores: Chores) -> Iterator[Pairs]:
-        do_all(chores)
-        yield from self._small.step(places, batches)
-        self.comparisons += self._small.comparisons
-        self._small.comparisons = 0
+        return self._small.step(batches, floors)
 
     def _take_in(self, batches: Mapping[Side, Batch], chores: Chores, floors: Floors) -> None:
         """Insert all batches before any of them probes: each tuple's [low, high) already says whom it may meet."""
@@ -93,7 +89,7 @@ class SharedWindows:
 
     def _taken_from(self, sink: PairSink, found: Iterator[int]) -> Iterator[Pairs]:
         for compared in found:
-            self.comparisons += compared
+            self.compared += compared
             if sink.is_full:
                 yield sink.take()
         yield sink.take()
@@ -123,7 +119,7 @@ class SharedWindows:
 
     def _count(self, questions: list[Question]) -> None:
         for question in questions:
-            self.comparisons += question.compared
+            self.compared += question.compared
             question.compared = 0
 
     def finish(self) -> Iterator[Pairs]:

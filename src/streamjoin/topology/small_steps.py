@@ -1,4 +1,4 @@
-"""Small steps: a few tuples against windows whose path is known.
+"""Small steps: a few tuples against windows whose path is known, or more that reach few of a scanned window.
 
 Such a step computes little. Most of its time would go into questions: what is known of keys, which path is the best,
 how to share the work. So the answers of an ordinary step serve some small ones that follow.
@@ -15,9 +15,8 @@ from collections.abc import Iterator, Mapping
 from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, SideWindow
 from ..store.batch import Decide
-from ..store.chain import is_over
 from ..store.few import Few
-from ..store.few_scan import FewScans
+from ..store.few_scan import MOST_TUPLES, FewScans
 from ..store.scan import ScanIndex
 from ..store.subwindow import FEW_PROBES
 from .protocol import Floors, Pairs
@@ -34,14 +33,19 @@ class SmallSteps:
         self._sinks = {side: PairSink(decide, left_probes=side == "left") for side in SIDES}
         self._scans = FewScans(decide)
         self._in_a_row = 0
+        self._pause = 0
+        """Steps of more than a few tuples that are ordinary ones, since one of them had too much to compare."""
         self._probes = dict.fromkeys(SIDES, 0)
         """Tuples of each side that have probed in them."""
-        self.comparisons = 0
-        """Since somebody took them into account."""
+        self._compared = 0
 
-    def places(self, batches: Mapping[Side, Batch], floors: Floors) -> dict[Side, Few] | None:
-        """Where the tuples of a small step lie, and will lie; None: the step must be an ordinary one."""
-        found = self._found(batches, floors) if self._in_a_row < IN_A_ROW else None
+    @property
+    def comparisons(self) -> int:
+        return self._compared + self._scans.comparisons
+
+    def step(self, batches: Mapping[Side, Batch], floors: Floors) -> Iterator[Pairs] | None:
+        """Take a small step; None: it must be an ordinary one."""
+        found = self._begun(batches, floors) if self._in_a_row < IN_A_ROW else None
         if found is None:
             if self._in_a_row < IN_A_ROW:
                 self._scans.forget()
@@ -51,37 +55,40 @@ class SmallSteps:
                 self._probes[side] = 0
         else:
             self._in_a_row += 1
+            for side, batch in batches.items():
+                self._probes[side] += len(batch.row)
         return found
 
-    def _found(self, batches: Mapping[Side, Batch], floors: Floors) -> dict[Side, Few] | None:
-        found = {}
+    def _begun(self, batches: Mapping[Side, Batch], floors: Floors) -> Iterator[Pairs] | None:
+        most = max([len(batch.row) for batch in batches.values()], default=0)
+        if most > FEW_PROBES and (most > MOST_TUPLES or self._is_pausing()):
+            return None
+        places: dict[Side, Few] = {}
         for side, window in self._windows.items():
-            batch = batches.get(side)
-            count = 0 if batch is None else len(batch.row)
-            place = window.few(count) if count <= FEW_PROBES else None
-            if place is None or (batch is not None and is_over(place.newest, batch, floors.get(side))):
+            place = window.few(batches.get(side), floors.get(side), batches.get(other(side)))
+            if place is None:
                 return None
-            found[side] = place
-        return found
-
-    def step(self, places: Mapping[Side, Few], batches: Mapping[Side, Batch]) -> Iterator[Pairs]:
+            places[side] = place
         left, right = places["left"], places["right"]
         if isinstance(left, ScanIndex) and isinstance(right, ScanIndex):
-            found = self._scans.step({"left": left, "right": right}, batches)
+            found = self._scans.step({"left": left, "right": right}, batches, floors)
             if found is not None:
-                for side, batch in batches.items():
-                    self._probes[side] += len(batch.row)
-                yield from found
-                self.comparisons += self._scans.comparisons
-                self._scans.comparisons = 0
-                return
+                return found
+            if self._scans.has_too_many:
+                self._pause = IN_A_ROW
+        return self._piece_by_piece(places, batches) if most <= FEW_PROBES else None
+
+    def _is_pausing(self) -> bool:
+        self._pause = max(self._pause - 1, 0)
+        return self._pause > 0
+
+    def _piece_by_piece(self, places: Mapping[Side, Few], batches: Mapping[Side, Batch]) -> Iterator[Pairs]:
         for side, batch in batches.items():
             places[side].newest.insert(batch)
-            self._probes[side] += len(batch.row)
         for side, batch in batches.items():
             sink = self._sinks[side]
             for compared in places[other(side)].probe_few(batch, sink):
-                self.comparisons += compared
+                self._compared += compared
                 if sink.is_full:
                     yield sink.take()
             if sink.count:

@@ -25,10 +25,11 @@ class ThreeStep(SharedWindows):
     def step(
         self, batches: Mapping[Side, Batch], chores: Chores = (), floors: Floors = NO_FLOORS
     ) -> Iterator[Pairs]:  # fmt: skip
-        small = self._small_step(batches, chores, floors)
-        if small is not None:
-            yield from small
-            return
+        batches = {side: batch for side, batch in batches.items() if len(batch)}
+        small = self._small_step(batches, floors)
+        return self._ordinary_step(batches, chores, floors) if small is None else small
+
+    def _ordinary_step(self, batches: Mapping[Side, Batch], chores: Chores, floors: Floors) -> Iterator[Pairs]:
         self._take_in(batches, chores, floors)
         yield from self._probe_all(batches)
 

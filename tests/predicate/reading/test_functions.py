@@ -402,7 +402,7 @@ def many_ifs(l, r):
         (lambda l, r: l.x is WIDTH, "`is` takes"), (lambda l, r: [v for v in l.x], "ListComp"),  # noqa: C416
         (lambda l, r: f"{l.x}" == r.y, "JoinedStr"), (lambda l, r: (v := l.x), "NamedExpr"),  # noqa: F841
         (lambda l, r: l.x ^ r.y, "BitXor"), (lambda l, r: l.x @ r.y, "MatMult"), (lambda l, r: l.x << 1, "LShift"),
-        (lambda l, r: l.x.y, "methods"), (lambda l, r: l.x[0], "Subscript"), (lambda l, r: l[0], "named by text"),
+        (lambda l, r: (l.x + 1).y, "methods"), (lambda l, r: l.x[0], "Subscript"), (lambda l, r: l[0], "named by text"),
         (lambda l, r: l.s.title(), ".title() is unknown"), (lambda l, r: l.s.upper("x"), "0 arguments"),
         (lambda l, r: l.s.strip() == r.s, ".strip() is unknown"),
         (lambda l, r: l.x(), "cannot be called"), (lambda l, r: round(l.x), "round"),

@@ -23,7 +23,8 @@ from .forms import MISSING, between, elements, membership, negative, same
 _PYTHON_TYPES: dict[Any, Type] = {
     bool: BOOLEAN, int: BIGINT, float: DOUBLE, str: STRING, dt.date: DATE, dt.datetime: TIMESTAMP_NTZ,
 }  # fmt: skip
-_NAME = re.compile(r"(?:(`(?:[^`]|``)+`|[^`.]+)\.)?(`(?:[^`]|``)+`|[^`.]+)")
+_PART = r"(`(?:[^`]|``)+`|[^`.]+)"
+_NAME = re.compile(rf"{_PART}(?:\.{_PART})*")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,14 +214,15 @@ class When(ColumnExpr):
 
 
 def col(name: str) -> ColumnExpr:
-    """A column: `col("l.x")`, or `col("x")` where only one stream has it. Backticks hold a name with dots."""
-    match = _NAME.fullmatch(name) if isinstance(name, str) else None
-    if match is None or match[2] == "*":
+    """A column: `col("l.x")`, or `col("x")` where only one stream has it. `col("l.s.x")` is a field of a struct.
+    Backticks hold a name with dots."""
+    parts = re.findall(_PART, name) if isinstance(name, str) and _NAME.fullmatch(name) else []
+    if not parts or parts[-1] == "*":
         raise PredicateError(
             f"on: col() was given {shown(name)}; write col('l.x') or col('x'), and col('l.`a.b`') if the name has dots"
         )
-    table, column = match.groups()
-    return ColumnExpr(Column(_unquoted(column), table and _unquoted(table)))
+    first, *names = map(_unquoted, parts)
+    return ColumnExpr(Column(".".join(names), first) if names else Column(first))
 
 
 def lit(value: Any) -> ColumnExpr:

@@ -103,7 +103,9 @@ class ExpressionReader(ABC):
             return Column(name, base.name, base.side)
         if isinstance(base, Known):
             return Known(self.run(node, getattr, base.value, name))
-        self.fail(node, f".{name} of a column is not supported; there are the methods {', '.join(METHODS)}")
+        if isinstance(base, Column):
+            return Column(f"{base.name}.{name}", base.table, base.side)
+        self.fail(node, f".{name} of an expression is not supported; there are the methods {', '.join(METHODS)}")
 
     def subscript(self, base: Value, key: Value, node: ast.AST) -> Value:
         if not isinstance(key, Known) or not isinstance(base, (Row, Known)):

@@ -104,11 +104,18 @@ def _connective(node: Node) -> Expr:
 def _column(node: Node) -> Expr:
     if isinstance(node.this, exp.Star):
         raise _refusal(node.this)
-    if node.args.get("db") or not isinstance(node.this, exp.Identifier):
-        raise PredicateError(
-            f"on: {_source(node)} has too many dots; write l.x, and l.`a.b` where the name has a dot itself"
-        )
-    return Column(node.name, node.text("table") or None)
+    if not isinstance(node.this, exp.Identifier):
+        raise _refusal(node)
+    table, *names = [part.name for part in node.parts]
+    return Column(".".join(names), table) if names else Column(table)
+
+
+def _field(node: Node) -> Expr:
+    """A field deeper than sqlglot's names of columns go: l.a.b.c.d."""
+    inner = convert(node.this)
+    if not isinstance(inner, Column) or not isinstance(node.expression, exp.Identifier):
+        raise _refusal(node)
+    return Column(f"{inner.name}.{node.expression.name}", inner.table)
 
 
 def _literal(node: Node, sign: str = "") -> Constant:
@@ -261,6 +268,7 @@ _RULES: dict[type[Any], Callable[[Any], Expr]] = {
     exp.Not: lambda node: Call("not", (convert(node.this),)),
     exp.Paren: lambda node: convert(node.this),
     exp.Column: _column,
+    exp.Dot: _field,
     exp.Literal: _literal,
     exp.RawString: lambda node: Constant(node.name, STRING),
     exp.Boolean: lambda node: TRUE if node.this else FALSE,

@@ -1,0 +1,55 @@
+"""What a worker cannot know alone of rows whose windows close, where a row may meet partners on several workers.
+
+Law: in the micro-batch in which a row's window closes, the one worker that is its home *asks* about it, unless it knows
+the answer; and every other worker where the row has met a partner *tells* so. Both name the row by its identity, which
+also chooses the place where they meet (`settle`). All workers see windows close at the same floor. So the place needs
+no memory: a row has met a partner iff its home knows, or somebody tells so when it is asked about.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from ..arrays import Integers
+from ..side import Side
+from .identity import identities, places_of
+from .outputs import Output
+from .spec import JoinSpec
+
+ASKED: dict[Side, str] = {"left": "asked left", "right": "asked right"}
+TOLD: dict[Side, str] = {"left": "told left", "right": "told right"}
+"""Kinds of output: rows that somebody asks about, with their identities; identities of rows that have met a partner."""
+WORDS = "__streamjoin_first", "__streamjoin_second"
+"""The columns of an identity."""
+
+
+class Questions:
+    """What one worker asks and tells in a micro-batch: `outputs`, each for the place of a worker."""
+
+    def __init__(self, spec: JoinSpec) -> None:
+        self._spec = spec
+        self.outputs: list[Output] = []
+
+    def ask(self, side: Side, table: pa.Table, coordinate: Integers) -> None:
+        """About rows that have met no partner here; with their coordinates."""
+        identity = identities(self._spec, side, table, coordinate)
+        for name, words in zip(WORDS, identity, strict=True):
+            table = table.append_column(name, pa.array(words))
+        self._send(ASKED[side], table, identity)
+
+    def tell(self, side: Side, identity: Integers) -> None:
+        """Of rows that have met a partner here, and have their home elsewhere."""
+        self._send(TOLD[side], pa.table(dict(zip(WORDS, identity, strict=True))), identity)
+
+    def _send(self, kind: str, table: pa.Table, identity: Integers) -> None:
+        workers = self._spec.workers
+        places = places_of(identity, len(workers))
+        for place in np.unique(places):
+            rows = np.flatnonzero(places == place)
+            self.outputs.append(Output(workers[place], kind, table.take(pa.array(rows))))
+
+
+def words_of(table: pa.Table) -> Integers:
+    """The identities in an output."""
+    return np.stack([table.column(name).to_numpy() for name in WORDS])
