@@ -153,7 +153,7 @@ def test_both_ways_to_join_tables_agree_on_ticks() -> None:
     tables = ticks(300, 1), ticks(900, 2)
     for match, how in (("latest", "left"), ("nearest", "inner")):
         arguments: dict[str, Any] = {"on": "l.k = r.k AND l.x > r.x", "window": sj.TimeWindow(50), "time": "ts"}
-        arguments |= {"match": match, "how": how, "order": "sorted"}
+        arguments |= {"match": match, "how": how, "order": "sorted", "suffix": "_quote"}
         one, other = (sj.join(*tables, index=index, **arguments) for index in ("auto", "hash"))
         assert one.equals(other)
         assert one.num_rows > 200
