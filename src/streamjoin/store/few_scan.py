@@ -10,7 +10,7 @@ are few where the tuples are not. New tuples may lie behind the stored ones by t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from numba import carray  # type: ignore[attr-defined]
@@ -28,7 +28,7 @@ from .pair_slots import PairSlots
 from .reach import find, reaching
 from .scan import ScanIndex
 from .scan_kernel import PADDING, SCAN_WORDS, scan_source
-from .stored_side import FEW_STORED
+from .stored_side import FEW_STORED, StoredSide
 from .subwindow import FEW_PROBES, GROUP, LONG_REACH
 
 STATIC = 14
@@ -55,6 +55,9 @@ MOST_TUPLES, MOST_REACHED = 1 << 13, 1 << 19
 better path, or for a second thread."""
 TOO_MANY, REFUSED, FAILED, STORING, PROBING = -3, -2, -1, 0, 1
 """How far a step is. From `PROBING` on, the sides before have probed."""
+
+
+_NUMBERS: Integers = np.arange(MOST_TUPLES)
 
 
 class FewScans:
@@ -116,7 +119,7 @@ class FewScans:
         if self._sides and all(self._sides[side].serves(newest[side], newest[other(side)]) for side in SIDES):
             return True
         self._sides = {}
-        if not all(newest[side].count and newest[side].reach.is_in_order for side in SIDES):
+        if not all(newest[side].reach.is_in_order for side in SIDES):
             return False
         entries = [newest[other(side)].stored.entry(scan_source, "scan_part") for side in SIDES]
         if not all(map(has_machine_code, [few_step, *entries])):
@@ -135,8 +138,10 @@ class FewScans:
         return True
 
 
-def rehearse() -> None:
-    """Compile what a step calls. An ordinary step has the scans compiled."""
+def rehearse(stored: Iterable[StoredSide]) -> None:
+    """Compile what a step calls."""
+    for side in stored:
+        address_of_entry(side.entry(scan_source, "scan_part"))
     few_step(np.zeros((0, ADDRESSES), np.int64), PROBING, 0, 0)
 
 
@@ -148,9 +153,8 @@ class _Prepared:
         self._own_rows, self._met_rows = own.row.array, met.row.array
         tested = own.stored.lowered.tested[side]
         self._kept = list(own.slots)
-        self._memory: Integers = np.empty((4, MOST_TUPLES), np.int64)
-        self._memory[3] = np.arange(MOST_TUPLES)
-        memory = [*map(address_of, self._memory)]
+        self._memory: Integers = np.empty((3, MOST_TUPLES), np.int64)
+        memory = [*map(address_of, self._memory), address_of(_NUMBERS)]
         stored = met.stored.tested(met.slots)
         first_row, rows = met.row.parts
         self._block: Integers = np.array([
@@ -233,7 +237,8 @@ def _follows(line):
     count, start = line[COUNT], line[START]
     coordinate = carray(pointer(line[COORDINATE]), count, np.int64)
     low, high = carray(pointer(line[LOW]), count, np.int64), carray(pointer(line[HIGH]), count, np.int64)
-    ascends, in_order = coordinate[0] >= carray(pointer(line[COORDINATES]), start, np.int64)[start - 1], True
+    ascends = start == 0 or coordinate[0] >= carray(pointer(line[COORDINATES]), start, np.int64)[start - 1]
+    in_order = True
     earliest, latest = low[0], high[0]
     for i in range(1, count):
         ascends &= coordinate[i] >= coordinate[i - 1]

@@ -17,10 +17,9 @@ class IntegerColumn:
 
     def __init__(self, capacity: int, explicit: bool = False) -> None:
         self._capacity = capacity
-        self._explicit = explicit
         self._count = 0
         self.first = 0
-        self.array: Integers | None = None
+        self.array: Integers | None = np.empty(capacity, np.int64) if explicit else None
         self.lowest = np.iinfo(np.int64).max
         self.highest = np.iinfo(np.int64).min
 
@@ -38,7 +37,7 @@ class IntegerColumn:
         begins, lowest, highest, counts_up, ascends = _put(values, array, start)
         if not start:
             self.first = begins
-        if self.array is None and (self._explicit or not counts_up or begins != self.first + start):
+        if self.array is None and (not counts_up or begins != self.first + start):
             self.array = np.empty(self._capacity, np.int64)
             self.array[:start] = np.arange(self.first, self.first + start)
             self.array[start : start + count] = values

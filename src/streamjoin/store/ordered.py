@@ -23,6 +23,7 @@ from ..tasks import Job, Walk, one_after_another, together
 from .batch import Batch, PairSink, Probing, concatenated
 from .check_kernels import ITSELF, check_runs_source, check_source, row_pairs
 from .index import Index, IndexKind, Opening
+from .integer_column import IntegerColumn
 from .key_choice import KeyChooser
 from .keyspace import KeySpace
 from .ranges import Ranges
@@ -35,8 +36,8 @@ from .subwindow import Subwindow
 from .word_jobs import computed_ranges, sorted_words
 from .words import COMPARED, DONE, NEXT, PLACE_BITS, RUN, WordIndex, new_state
 
-TAIL = 1024
-"""The longest tail: one block of a scan."""
+TAIL = 2048
+"""The longest tail: two blocks of a scan. To index it takes as long as to scan a few hundred such blocks."""
 SCANNED_TAIL = 1 << 19
 """The most comparisons of a batch with a tail: to sort a few tuples takes as long. Dear ones are fewer."""
 SHORTEST_TAIL = 64
@@ -306,6 +307,24 @@ class OrderedIndex(Subwindow):
             yield from self._probe_words(probing, ranges, sink)
             if ranges.irregular is not None:
                 yield from self.scan(probing, probing.mine(ranges.irregular), sink, 0, self.count)
+
+    @property
+    def tail_count(self) -> int:
+        """How many tuples are not indexed yet."""
+        return self.count - self._indexed
+
+    def tail_copy(self, room: int) -> ScanIndex:
+        """These tuples in a scanned subwindow that has room for some more."""
+        tail = ScanIndex(self.tail_count + room, self.stored)
+        tail.row = IntegerColumn(tail.capacity, explicit=True)
+        if tail.room > room:
+            where = slice(self._indexed, self.count)
+            slots: list[Any] = [None] * len(self.stored.lowered.slots[self.stored.side])
+            for number, slot in self.slots.items():
+                slots[number] = slot[where]
+            row, coordinate = (column.slice(where.start, where.stop) for column in (self.row, self.coordinate))
+            tail.insert(_stored_only(row, coordinate, slots))
+        return tail
 
     def probe_tail(self, batch: Batch, sink: PairSink) -> Iterator[int]:
         """Compare few regular tuples with those that are not indexed yet."""

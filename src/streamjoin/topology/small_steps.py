@@ -15,9 +15,8 @@ from collections.abc import Iterator, Mapping
 from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, SideWindow
 from ..store.batch import Decide
-from ..store.few import Few
-from ..store.few_scan import MOST_TUPLES, FewScans
-from ..store.scan import ScanIndex
+from ..store.few import Few, FewSearched
+from ..store.few_scan import MOST_TUPLES, FewScans, rehearse
 from ..store.subwindow import FEW_PROBES
 from .protocol import Floors, Pairs
 
@@ -42,6 +41,10 @@ class SmallSteps:
     @property
     def comparisons(self) -> int:
         return self._compared + self._scans.comparisons
+
+    def rehearse(self) -> None:
+        """Compile what small steps call, and ordinary ones do not."""
+        rehearse(window.stored for window in self._windows.values())
 
     def step(self, batches: Mapping[Side, Batch], floors: Floors) -> Iterator[Pairs] | None:
         """Take a small step; None: it must be an ordinary one."""
@@ -69,27 +72,48 @@ class SmallSteps:
             if place is None:
                 return None
             places[side] = place
-        left, right = places["left"], places["right"]
-        if isinstance(left, ScanIndex) and isinstance(right, ScanIndex):
+        searched = {side: place for side, place in places.items() if isinstance(place, FewSearched)}
+        if most > FEW_PROBES and searched:
+            return None
+        left, right = places["left"].scanned, places["right"].scanned
+        if left is not None and right is not None:
             found = self._scans.step({"left": left, "right": right}, batches, floors)
             if found is not None:
-                return found
+                return self._with_searches(found, searched, batches) if searched else found
             if self._scans.has_too_many:
                 self._pause = IN_A_ROW
+            for place in searched.values():
+                place.refuse()
         return self._piece_by_piece(places, batches) if most <= FEW_PROBES else None
 
     def _is_pausing(self) -> bool:
         self._pause = max(self._pause - 1, 0)
         return self._pause > 0
 
+    def _with_searches(
+        self, found: Iterator[Pairs], searched: Mapping[Side, FewSearched], batches: Mapping[Side, Batch]
+    ) -> Iterator[Pairs]:
+        for side, batch in batches.items():
+            if side in searched:
+                searched[side].newest.insert(batch)
+        yield from found
+        for side, batch in batches.items():
+            met = searched.get(other(side))
+            if met is not None:
+                yield from self._drained(side, met.probe_indexed(batch, self._sinks[side]))
+
     def _piece_by_piece(self, places: Mapping[Side, Few], batches: Mapping[Side, Batch]) -> Iterator[Pairs]:
         for side, batch in batches.items():
             places[side].newest.insert(batch)
         for side, batch in batches.items():
-            sink = self._sinks[side]
-            for compared in places[other(side)].probe_few(batch, sink):
-                self._compared += compared
-                if sink.is_full:
-                    yield sink.take()
-            if sink.count:
+            yield from self._drained(side, places[other(side)].probe_few(batch, self._sinks[side]))
+
+    def _drained(self, side: Side, found: Iterator[int]) -> Iterator[Pairs]:
+        """The pairs that are found for one side's tuples."""
+        sink = self._sinks[side]
+        for compared in found:
+            self._compared += compared
+            if sink.is_full:
                 yield sink.take()
+        if sink.count:
+            yield sink.take()
