@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,25 @@ def large_batches(seed: int) -> list[tuple[Side, pa.Table]]:
     return batches
 
 
+def codes(
+    batches: list[tuple[Side, pa.Table]], on: str, window: Any, time: str | None, polls: int, algorithm: Any, workers: int
+) -> list[int]:  # fmt: skip
+    """The pairs of a join that scans, each as one number."""
+    found: list[pa.Table] = []
+    schema = batches[0][1].schema
+    with WindowJoin(
+        schema, schema, on=on, window=window, time=time, lateness=30 if time else 0,
+        algorithm=algorithm, index="scan", workers=workers,
+    ) as join:  # fmt: skip
+        for number, (side, batch) in enumerate(batches):
+            join.push(side, batch)
+            if number % polls == 0:
+                found.append(join.poll())
+        found.append(join.finish())
+    out = pa.concat_tables(found)
+    return sorted((out["n"].to_numpy() * 1_000_000 + out["n_right"].to_numpy()).tolist())
+
+
 @pytest.mark.parametrize(("window", "time"), [(40, None), ((100, 5), None), (TimeWindow(8), "ts"), ((20, 3), "ts")])
 @pytest.mark.parametrize("on", MANY_PREDICATES)
 def test_large_batches_that_reach_few_tuples(
@@ -126,21 +146,7 @@ def test_large_batches_that_reach_few_tuples(
     for seed, polls in ((0, 1), (1, 3)):
         batches = large_batches(seed)
 
-        def joined(algorithm: Any, workers: int) -> list[int]:
-            found: list[pa.Table] = []
-            schema = batches[0][1].schema
-            with WindowJoin(
-                schema, schema, on=on, window=window, time=time, lateness=30 if time else 0,  # type: ignore[arg-type]
-                algorithm=algorithm, index="scan", workers=workers,
-            ) as join:  # fmt: skip
-                for number, (side, batch) in enumerate(batches):
-                    join.push(side, batch)
-                    if number % polls == 0:
-                        found.append(join.poll())
-                found.append(join.finish())
-            out = pa.concat_tables(found)
-            return sorted((out["n"].to_numpy() * 1_000_000 + out["n_right"].to_numpy()).tolist())
-
+        joined = partial(codes, batches, on, window, time, polls)
         results = [joined("three-step", 1), joined("panjoin", 2)]
         with monkeypatch.context() as without:
             constants.replace(without, IN_A_ROW=0)

@@ -17,9 +17,11 @@ import numpy as np
 
 from ..arrays import Integers
 from .batch import Batch, PairSink, Probing
+from .few_scan import Search
 from .hash import HashIndex
 from .index import Index
 from .ordered import TAIL, OrderedIndex
+from .ranges import Ranges
 from .scan import ScanIndex
 from .subwindow import FEW_PROBES
 
@@ -120,9 +122,12 @@ class FewSearched:
         """The tuples cannot be scanned by `few_scan`."""
         self._is_refused = True
 
-    def probe_indexed(self, batch: Batch, sink: PairSink) -> Iterator[int]:
-        """Find the pairs with tuples that are indexed."""
-        return self._indexed.probe_runs(self._runs, Probing(batch), sink)
+    def search(self, left_probes: bool) -> Search:
+        """See `few_scan.Searched`: the tuples that are indexed."""
+        return self._indexed.search(self._runs, left_probes)
+
+    def ranges(self, batch: Batch) -> Ranges:
+        return self._indexed.ranges(batch)
 
     def probe_few(self, batch: Batch, sink: PairSink) -> Iterator[int]:
         newest, probing = self.newest, Probing(batch)

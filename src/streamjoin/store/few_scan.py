@@ -11,6 +11,8 @@ are few where the tuples are not. New tuples may lie behind the stored ones by t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numba import carray  # type: ignore[attr-defined]
@@ -25,25 +27,29 @@ from ..side import SIDES, Side, other
 from ..tasks import DONE, FULL, MORE
 from .batch import WORTH_TRIMMING, Batch, Decide
 from .pair_slots import PairSlots
+from .ranges import Ranges
 from .reach import find, reaching
+from .run_probe import BLOCK_WORDS
 from .scan import ScanIndex
 from .scan_kernel import PADDING, SCAN_WORDS, scan_source
 from .stored_side import FEW_STORED, StoredSide
 from .subwindow import FEW_PROBES, GROUP, LONG_REACH
 
-STATIC = 14
+STATIC = 17
 (
     SCAN, TURNED, ENTRY, MET, FIRST, LAST, NUMBERS, PLACES, COORDINATES, ROWS, FIRST_ROW, SLOTS, TESTED, STORED,
+    SEARCH, SEARCH_ENTRY, SEARCH_SLOTS,
 ) = range(STATIC)  # fmt: skip
 """What stays in a side's line while the same subwindows serve: the blocks of the scan by this side's tuples and of the
 one that takes stored tuples for probing ones, the entry of the former (that of the latter is the other side's), the
 line of the other side, memory for `first_place`, `last_place` and row numbers, the numbers from 0 on, where its stored
 coordinates and rows lie (0: rows count up from the next number), how many slots it has, how many of them are tested,
-and where in the first block those go."""
-COUNT, START, COORDINATE, ROW, LOW, HIGH, FLOOR = range(STATIC, STATIC + 7)
-"""What each step writes: how many new tuples there are and at which place they go, the addresses of their columns, and
-below which coordinate no tuple to come meets one."""
-EARLIEST, LATEST, IN_ORDER, LEFT_OUT, LOWEST, HIGHEST, REACHED, IS_TURNED = range(FLOOR + 1, FLOOR + 9)
+and where in the first block those go. Then the block and the entry of a search in runs that belong to what is met, and
+how many tested slots go there (no block: there are no runs)."""
+COUNT, START, COORDINATE, ROW, LOW, HIGH, FLOOR, ASKED, ASKED_LOW, ASKED_HIGH, OWNER = range(STATIC, STATIC + 11)
+"""What each step writes: how many new tuples there are and at which place they go, the addresses of their columns,
+below which coordinate no tuple to come meets one, how many ranges the new tuples ask runs for, and where these lie."""
+EARLIEST, LATEST, IN_ORDER, LEFT_OUT, LOWEST, HIGHEST, REACHED, IS_TURNED = range(OWNER + 1, OWNER + 9)
 """What it finds: where the new tuples' windows begin and end, and whether these ascend; how many of the first tuples
 need not be stored, and the extremes of the rows of the others; how many stored tuples are reached, and whether each of
 them is compared with many new ones at a time."""
@@ -54,10 +60,33 @@ MOST_TUPLES, MOST_REACHED = 1 << 13, 1 << 19
 """Tuples of a side, and comparisons of a step that has more than `FEW_PROBES` of them. Beyond, it is worth to ask for a
 better path, or for a second thread."""
 TOO_MANY, REFUSED, FAILED, STORING, PROBING = -3, -2, -1, 0, 1
-"""How far a step is. From `PROBING` on, the sides before have probed."""
+"""How far a step is. From `PROBING` on there are two stages for each side: it scans, then it searches."""
+END = PROBING + 2 * len(SIDES)
 
 
 _NUMBERS: Integers = np.arange(MOST_TUPLES)
+
+
+class Search(NamedTuple):
+    """A search in runs as a job of one part: its entry, the words that all steps share (`run_probe.BLOCK_WORDS`), and
+    what holds the memory that they speak of."""
+
+    entry: Any
+    block: Integers
+    keeps: Any
+
+
+class Searched(Protocol):
+    """Tuples that are found by ranges of a key."""
+
+    def search(self, left_probes: bool) -> Search:
+        """How they are found. A step adds the probing tuples."""
+
+    def ranges(self, batch: Batch) -> Ranges:
+        """What some probing tuples ask for; all of them are regular."""
+
+
+NOTHING_SEARCHED: Mapping[Side, Searched] = MappingProxyType({})
 
 
 class FewScans:
@@ -73,10 +102,15 @@ class FewScans:
         """Whether the last step was refused because of its comparisons."""
 
     def step(
-        self, newest: Mapping[Side, ScanIndex], batches: Mapping[Side, Batch], floors: Mapping[Side, int | None]
-    ) -> Iterator[tuple[list[Rows], list[Rows]]] | None:  # fmt: skip
-        """Take a step; None: it is refused. No tuple to come meets one of a side below its floor."""
-        if not self._serve(newest):
+        self,
+        newest: Mapping[Side, ScanIndex],
+        batches: Mapping[Side, Batch],
+        floors: Mapping[Side, int | None],
+        searched: Mapping[Side, Searched] = NOTHING_SEARCHED,
+    ) -> Iterator[tuple[list[Rows], list[Rows]]] | None:
+        """Take a step; None: it is refused. No tuple to come meets one of a side below its floor. What is `searched`
+        belongs to a side's window as well, and always to the same subwindow there."""
+        if not self._serve(newest, searched):
             return None
         lines, most = self._lines, INT64_MAX
         for number, side in enumerate(SIDES):
@@ -85,7 +119,9 @@ class FewScans:
                 lines[number, COUNT:ADDRESSES] = 0
                 lines[number, START] = newest[side].count
             else:
-                lines[number, COUNT : self._sides[side].end] = self._sides[side].given(batch, floors.get(side))
+                asked = searched.get(other(side))
+                ranges = None if asked is None else asked.ranges(batch)
+                lines[number, COUNT : self._sides[side].end] = self._sides[side].given(batch, floors.get(side), ranges)
                 if len(batch.row) > FEW_PROBES:
                     most = MOST_REACHED
         self._slots.make_ready()
@@ -96,14 +132,14 @@ class FewScans:
         for number, side in enumerate(SIDES):
             if side in batches:
                 self._sides[side].note(lines[number], batches[side])
-        return iter(self._taken()) if stage > len(SIDES) else self._found(stage)
+        return iter(self._taken()) if stage == END else self._found(stage)
 
     def forget(self) -> None:
         """Hold on to no subwindow."""
         self._sides = {}
 
     def _found(self, stage: int) -> Iterator[tuple[list[Rows], list[Rows]]]:
-        while stage <= len(SIDES):
+        while stage != END:
             if stage == FAILED:
                 raise RuntimeError("a scan failed in compiled code")
             yield from self._taken()
@@ -114,7 +150,7 @@ class FewScans:
         self.comparisons += self._slots.compared()
         return self._slots.take()
 
-    def _serve(self, newest: Mapping[Side, ScanIndex]) -> bool:
+    def _serve(self, newest: Mapping[Side, ScanIndex], searched: Mapping[Side, Searched]) -> bool:
         """Whether these subwindows can take such a step; all is prepared for them then."""
         if self._sides and all(self._sides[side].serves(newest[side], newest[other(side)]) for side in SIDES):
             return True
@@ -122,13 +158,14 @@ class FewScans:
         if not all(newest[side].reach.is_in_order for side in SIDES):
             return False
         entries = [newest[other(side)].stored.entry(scan_source, "scan_part") for side in SIDES]
-        if not all(map(has_machine_code, [few_step, *entries])):
+        searches = {other(side): met.search(left_probes=side == "right") for side, met in searched.items()}
+        if not all(map(has_machine_code, [few_step, *entries, *[search.entry for search in searches.values()]])):
             return False
         addresses = [address_of_entry(entry) for entry in entries]
         if not all(addresses):  # tests run kernels as Python
             return False
         self._sides = {
-            side: _Prepared(side, newest[side], newest[other(side)], address)
+            side: _Prepared(side, newest[side], newest[other(side)], address, searches.get(side))
             for side, address in zip(SIDES, addresses, strict=True)
         }
         lines = [self._sides[side].line for side in SIDES]
@@ -148,8 +185,14 @@ def rehearse(stored: Iterable[StoredSide]) -> None:
 class _Prepared:
     """One side's tuples, of which some are stored in `own` and probe `met` at a time."""
 
-    def __init__(self, side: Side, own: ScanIndex, met: ScanIndex, entry: int) -> None:
-        self._own, self._met = own, met
+    def __init__(self, side: Side, own: ScanIndex, met: ScanIndex, entry: int, search: Search | None) -> None:
+        self._own, self._met, self._search = own, met, search
+        searching = [0, 0, 0]
+        if search is not None:
+            slots = len(search.block) - BLOCK_WORDS
+            searching = [address_of(search.block), address_of_entry(search.entry), slots]
+        self._ranges: Ranges | None = None
+        """What was asked for last; it lies where compiled code reads it."""
         self._own_rows, self._met_rows = own.row.array, met.row.array
         tested = own.stored.lowered.tested[side]
         self._kept = list(own.slots)
@@ -172,7 +215,7 @@ class _Prepared:
         self.line = [
             address_of(self._block), address_of(self._turned), entry, int(side == "left"), *memory,
             own.coordinate.address, own.row.address, own.row.first, len(self._kept), len(tested),
-            SCAN_WORDS + len(stored),
+            SCAN_WORDS + len(stored), *searching,
             *[0] * (self.end - STATIC), *[word for slot in stored_slots for word in slot],
             *[self._kept.index(number) for number in tested],
         ]  # fmt: skip
@@ -182,13 +225,16 @@ class _Prepared:
         is_same = own is self._own and met is self._met
         return is_same and own.row.array is self._own_rows and met.row.array is self._met_rows and own.reach.is_in_order
 
-    def given(self, batch: Batch, floor: int | None) -> list[int]:
+    def given(self, batch: Batch, floor: int | None, ranges: Ranges | None) -> list[int]:
         """What a line says of new tuples."""
-        count = len(batch.row)
+        count, asked = len(batch.row), [0, 0, 0, 0]
+        if ranges is not None:
+            self._ranges = ranges
+            asked = [len(ranges.low), address_of(ranges.low), address_of(ranges.high), address_of(ranges.owner)]
         return [
             count, self._own.count, address_of(batch.coordinate), address_of(batch.row), address_of(batch.low),
             address_of(batch.high), INT64_MIN if floor is None or count < WORTH_TRIMMING else floor,
-            *[0] * (ADDRESSES - EARLIEST), *[address_of(batch.slots[number]) for number in self._kept],
+            *asked, *[0] * (ADDRESSES - EARLIEST), *[address_of(batch.slots[number]) for number in self._kept],
         ]  # fmt: skip
 
     def note(self, line: Integers, batch: Batch) -> None:
@@ -218,13 +264,18 @@ def few_step(lines, stage, slot, most):
         if reached > most:
             return TOO_MANY
         stage = PROBING
-    while stage - PROBING < len(lines):
-        line = lines[stage - PROBING]
-        if line[REACHED]:
-            scan, entry = line[SCAN], line[ENTRY]
-            if line[IS_TURNED]:
-                scan, entry = line[TURNED], lines[line[MET], ENTRY]
-            status: int = call_entry(entry, scan, 0, slot)
+    while stage - PROBING < 2 * len(lines):
+        line = lines[(stage - PROBING) // 2]
+        block = entry = np.int64(0)
+        if (stage - PROBING) % 2:
+            if line[ASKED]:
+                block, entry = line[SEARCH], line[SEARCH_ENTRY]
+        elif line[IS_TURNED]:
+            block, entry = line[TURNED], lines[line[MET], ENTRY]
+        elif line[REACHED]:
+            block, entry = line[SCAN], line[ENTRY]
+        if entry:
+            status: int = call_entry(entry, block, 0, slot)
             if status != DONE:
                 return stage if status in (FULL, MORE) else FAILED
         stage += 1
@@ -239,12 +290,20 @@ def _follows(line):
     low, high = carray(pointer(line[LOW]), count, np.int64), carray(pointer(line[HIGH]), count, np.int64)
     ascends = start == 0 or coordinate[0] >= carray(pointer(line[COORDINATES]), start, np.int64)[start - 1]
     in_order = True
-    earliest, latest = low[0], high[0]
+    earliest, latest, latest_low, earliest_high = low[0], high[0], low[0], high[0]
     for i in range(1, count):
         ascends &= coordinate[i] >= coordinate[i - 1]
         in_order &= (low[i] >= low[i - 1]) & (high[i] >= high[i - 1])
         earliest, latest = min(earliest, low[i]), max(latest, high[i])
+        latest_low, earliest_high = max(latest_low, low[i]), min(earliest_high, high[i])
     line[EARLIEST], line[LATEST], line[IN_ORDER] = earliest, latest, in_order
+    if line[ASKED]:
+        block = carray(pointer(line[SEARCH]), BLOCK_WORDS + line[SEARCH_SLOTS], np.int64)
+        block[3], block[4], block[5], block[9] = line[ASKED_LOW], line[ASKED_HIGH], line[ASKED], line[OWNER]
+        block[10], block[11], block[12], block[13] = line[ROW], line[LOW], line[HIGH], count
+        block[14], block[15] = latest_low, earliest_high
+        for k in range(line[SEARCH_SLOTS]):
+            block[BLOCK_WORDS + k] = line[ADDRESSES + line[ADDRESSES + 3 * line[SLOTS] + k]]
     return ascends
 
 

@@ -19,15 +19,17 @@ import numpy as np
 from ..arrays import Integers, Words
 from ..compile.generic import extremes
 from ..payload.segments import address_of
+from ..side import other
 from ..tasks import Job, Walk, one_after_another, together
 from .batch import Batch, PairSink, Probing, concatenated
 from .check_kernels import ITSELF, check_runs_source, check_source, row_pairs
+from .few_scan import Search
 from .index import Index, IndexKind, Opening
 from .integer_column import IntegerColumn
 from .key_choice import KeyChooser
 from .keyspace import KeySpace
 from .ranges import Ranges
-from .run_probe import probe_runs, probe_runs_part
+from .run_probe import BLOCK_WORDS, probe_runs, probe_runs_part
 from .runs import SLOTS, padded
 from .scan import ScanIndex
 from .sorting import sort_words
@@ -373,6 +375,24 @@ class OrderedIndex(Subwindow):
             )  # fmt: skip
             sink.add_rows(found)
             yield int(state[COMPARED]) - compared
+
+    def search(self, runs: Integers, left_probes: bool) -> Search:
+        """A search by few tuples in runs of this key space."""
+        space = self._space
+        assert space is not None
+        entry, slots = probe_runs_part, 0
+        if not space.decides:
+            entry = self.stored.entry(check_runs_source, "check_runs_part")
+            slots = len(self.stored.lowered.tested[other(self.stored.side)])
+        block: Integers = np.zeros(BLOCK_WORDS + slots, np.int64)
+        block[:9] = address_of(runs), *runs.shape, 0, 0, 0, 1, int(_PLACE_MASK), int(space.rest_mask)
+        block[16] = left_probes
+        return Search(entry, block, runs)
+
+    def ranges(self, batch: Batch) -> Ranges:
+        """What probing tuples ask for in this subwindow's key space."""
+        assert self._space is not None
+        return self._space.ranges(batch)
 
     def group_jobs(self, group: Sequence[Self], probing: Probing, parts: int, left_probes: bool) -> list[Job] | None:
         space = self._space

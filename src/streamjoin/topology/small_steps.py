@@ -77,9 +77,12 @@ class SmallSteps:
             return None
         left, right = places["left"].scanned, places["right"].scanned
         if left is not None and right is not None:
-            found = self._scans.step({"left": left, "right": right}, batches, floors)
+            found = self._scans.step({"left": left, "right": right}, batches, floors, searched)
             if found is not None:
-                return self._with_searches(found, searched, batches) if searched else found
+                for side in searched:
+                    if side in batches:
+                        searched[side].newest.insert(batches[side])
+                return found
             if self._scans.has_too_many:
                 self._pause = IN_A_ROW
             for place in searched.values():
@@ -89,18 +92,6 @@ class SmallSteps:
     def _is_pausing(self) -> bool:
         self._pause = max(self._pause - 1, 0)
         return self._pause > 0
-
-    def _with_searches(
-        self, found: Iterator[Pairs], searched: Mapping[Side, FewSearched], batches: Mapping[Side, Batch]
-    ) -> Iterator[Pairs]:
-        for side, batch in batches.items():
-            if side in searched:
-                searched[side].newest.insert(batch)
-        yield from found
-        for side, batch in batches.items():
-            met = searched.get(other(side))
-            if met is not None:
-                yield from self._drained(side, met.probe_indexed(batch, self._sinks[side]))
 
     def _piece_by_piece(self, places: Mapping[Side, Few], batches: Mapping[Side, Batch]) -> Iterator[Pairs]:
         for side, batch in batches.items():
