@@ -98,7 +98,7 @@ MANY_PREDICATES = (BAND, "l.k <> r.k", "l.k = r.k AND l.x < r.x", "l.x > 1.5 AND
 
 
 def large_batches(seed: int) -> list[tuple[Side, pa.Table]]:
-    """Batches of up to 2,000 rows, with NULLs, whose times come in steps, gaps and ties; from seed 1 on, out of order."""
+    """Batches of up to 2,000 rows, with NULLs. Times come in steps, gaps and ties; from seed 1 on, out of order."""
     rng, batches, time = np.random.default_rng(seed), [], 0
     for number in range(24):
         count = int(rng.choice([1, 90, 129, 700, 2000]))
@@ -116,7 +116,8 @@ def large_batches(seed: int) -> list[tuple[Side, pa.Table]]:
 
 
 def codes(
-    batches: list[tuple[Side, pa.Table]], on: str, window: Any, time: str | None, polls: int, algorithm: Any, workers: int
+    batches: list[tuple[Side, pa.Table]], on: str, window: Any, time: str | None, polls: int, algorithm: Any,
+    workers: int,
 ) -> list[int]:  # fmt: skip
     """The pairs of a join that scans, each as one number."""
     found: list[pa.Table] = []

@@ -79,9 +79,9 @@ class SmallSteps:
         if left is not None and right is not None:
             found = self._scans.step({"left": left, "right": right}, batches, floors, searched)
             if found is not None:
-                for side in searched:
+                for side, place in searched.items():
                     if side in batches:
-                        searched[side].newest.insert(batches[side])
+                        place.newest.insert(batches[side])
                 return found
             if self._scans.has_too_many:
                 self._pause = IN_A_ROW
