@@ -83,6 +83,13 @@ def test_they_find_what_ordinary_steps_find(
     monkeypatch.setenv("STREAMJOIN_COMPILE", "first")
     constants.replace(monkeypatch, SMALLEST_SUBWINDOW=256, TAIL=100)  # so that there are runs, and several subwindows
     taken = counted(monkeypatch)
+    pieces, piece_by_piece = [], SmallSteps._piece_by_piece
+
+    def noted(self: SmallSteps, *args: Any) -> object:
+        pieces.append(1)
+        return piece_by_piece(self, *args)
+
+    monkeypatch.setattr(SmallSteps, "_piece_by_piece", noted)
     for seed, polls in enumerate((1, 2)):
         small = pairs(seed, index, window, time, polls, workers)
         assert small
@@ -92,6 +99,8 @@ def test_they_find_what_ordinary_steps_find(
             assert pairs(seed, index, window, time, polls, workers) == small
             assert len(taken) == before
     assert taken or index in ("auto", "rap-table"), "words that do not lie in runs are searched by ordinary steps"
+    if time is None and index in ("scan", "bi-sort"):
+        assert len(pieces) < len(taken) / 2, "one compiled call"
 
 
 MANY_PREDICATES = (BAND, "l.k <> r.k", "l.k = r.k AND l.x < r.x", "l.x > 1.5 AND coalesce(l.k, 0) * 2 > r.k + 90")

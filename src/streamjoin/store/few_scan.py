@@ -132,13 +132,14 @@ class FewScans:
         for number, side in enumerate(SIDES):
             if side in batches:
                 self._sides[side].note(lines[number], batches[side])
-        return iter(self._taken()) if stage == END else self._found(stage)
+        return iter(self._taken()) if stage == END else self._found(stage, batches)
 
     def forget(self) -> None:
         """Hold on to no subwindow."""
         self._sides = {}
 
-    def _found(self, stage: int) -> Iterator[tuple[list[Rows], list[Rows]]]:
+    def _found(self, stage: int, keeps: object) -> Iterator[tuple[list[Rows], list[Rows]]]:
+        """Go on with a step, and keep what it reads until then."""
         while stage != END:
             if stage == FAILED:
                 raise RuntimeError("a scan failed in compiled code")

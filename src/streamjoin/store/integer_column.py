@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Integers, Places
+from ..arrays import INT64_MAX, INT64_MIN, Integers, Places
 from ..compile.cache import compiled
 from ..compile.generic import extremes
 
@@ -20,8 +20,7 @@ class IntegerColumn:
         self._count = 0
         self.first = 0
         self.array: Integers | None = np.empty(capacity, np.int64) if explicit else None
-        self.lowest = np.iinfo(np.int64).max
-        self.highest = np.iinfo(np.int64).min
+        self.lowest, self.highest = INT64_MAX, INT64_MIN
 
     @property
     def nbytes(self) -> int:
