@@ -133,9 +133,11 @@ def codes(
     schema = batches[0][1].schema
     with WindowJoin(
         schema, schema, on=on, window=window, time=time, lateness=30 if time else 0,
-        algorithm=algorithm, index="scan", workers=workers,
+        algorithm=algorithm, index="scan", workers=workers, max_pending=20_000,
     ) as join:  # fmt: skip
         for number, (side, batch) in enumerate(batches):
+            while join.is_full:  # in the middle of a step
+                found.append(join.poll())
             join.push(side, batch)
             if number % polls == 0:
                 found.append(join.poll())
