@@ -75,14 +75,15 @@ class Dictionary(dict):
 def make_spec(
     left: pa.Schema, right: pa.Schema, *, on: Any, workers: int = 1, routing: str = "broadcast", bounded: bool = False,
     cache: str | None = None, lateness: Any = 0, late: str = "drop", how: str = "inner",
-    idle_timeout: int | None = None, **options: Any,
+    match: str = "all", idle_timeout: int | None = None, **options: Any,
 ) -> JoinSpec:  # fmt: skip
     plan = plan_for(on, left, right)
     lowered = lower(plan)
     route = choose_routing(routing, lowered, {"left": left, "right": right}, workers, needs_order=False)
     checked = check_options(
-        left, right, how=how, algorithm="three-step", index="auto", workers=1, order="none", late=late,
-        lateness=lateness, has_equality=bool(plan.equalities), has_order=lowered.has_order, **options,
+        left, right, how=how, match=match, order="none" if match == "all" else "sorted", late=late, lateness=lateness,
+        algorithm="three-step", index="auto", workers=1, has_equality=bool(plan.equalities),
+        has_order=lowered.has_order, **options,
     )  # fmt: skip
     return JoinSpec(
         lowered, {"left": left, "right": right}, result_schema(left, right, how), checked,
@@ -130,12 +131,10 @@ class Simulated:
                     self.late[side].append(worker.late[side])
                 self.figures.append(worker.figures)
         for asked in questions.values():
-            assert self.spec.settles
-            settled = list(Settle(self.spec).settled(asked))
-            out = sum(table.num_rows for table in settled)
-            unmatched = 0 if self.spec.options.how == "semi" else out
-            self.figures.append(dict.fromkeys(COUNTS, 0) | {"out": out, "unmatched": unmatched})
-            results += settled
+            assert any(self.spec.settles(side) for side in SIDES)
+            for table, unmatched in Settle(self.spec).settled(asked):
+                self.figures.append(dict.fromkeys(COUNTS, 0) | {"out": table.num_rows, "unmatched": unmatched})
+                results.append(table)
         return pa.concat_tables([self.spec.result.empty_table(), *results])
 
     def _routed(self, inbox: dict[int, list[ChunkMessage]]) -> dict[int, list[ChunkMessage]]:

@@ -159,15 +159,24 @@ def test_streams_and_tables(spark: Any, routing: str, partitions: int, tmp_path:
 
 @pytest.mark.usefixtures("few_kernels")
 @pytest.mark.parametrize(
-    ("how", "routing"),
-    list(product(HOWS, ROUTINGS)) if LONG else [("full", "broadcast"), ("anti", "range"), ("semi", "hash")],
+    ("how", "match", "routing"),
+    [*product(HOWS, ["all"], ROUTINGS), *product(["inner", "left"], ["latest", "nearest"], ROUTINGS)]
+    if LONG
+    else [
+        ("full", "all", "broadcast"),
+        ("anti", "all", "range"),
+        ("semi", "all", "hash"),
+        ("left", "latest", "blocks"),
+    ],
 )
-def test_every_how(spark: Any, how: str, routing: str, tmp_path: Path, rng: random.Random) -> None:
-    """On tables, whose windows all close."""
+def test_every_how(spark: Any, how: str, match: str, routing: str, tmp_path: Path, rng: random.Random) -> None:
+    """On tables, whose windows all close. Of closest partners at the same time, the partitions' order chooses one."""
     spark.conf.set("spark.sql.shuffle.partitions", 3)
     on, window, tables, _ = random_join(rng, routing, 5)
+    while match != "all" and window in TIME_WINDOWS:  # rows with equal times
+        on, window, tables, _ = random_join(rng, routing, 5)
     left, right = frames(spark, tmp_path / "tables", tables)
-    arguments: dict[str, Any] = dict(on=on, window=window, time="ts", how=how)
+    arguments: dict[str, Any] = dict(on=on, window=window, time="ts", how=how, match=match)
     want = sj.join(*tables, **arguments)
     assert want.num_rows
     check(stream_join(left, right, routing=routing, **arguments).toArrow(), want, arguments)

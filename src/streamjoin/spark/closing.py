@@ -11,12 +11,14 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from ..arrays import Integers
 from ..side import Side
 from ..store import Batch
 from .identity import identities
 from .keyed_state import KeyedState
 from .marks import Marks
-from .questions import Questions
+from .questions import Questions, named
+from .segments import COORDINATE
 from .side_segments import ARRIVED, SideSegments
 from .spec import JoinSpec
 from .worker_state import SideState
@@ -31,32 +33,39 @@ class Closing:
         self.unmatched = 0
 
     def close(self, stored: SideSegments, probed: Batch, floor: int | None) -> Iterator[pa.Table]:
-        """Report rows below the floor, and ask or tell about those that this worker cannot settle alone. `probed` are
-        the rows that have probed in this micro-batch. Without a floor, nothing more can be said than before."""
+        """Report rows below the floor that have no partner, and ask or tell about those that this worker cannot settle
+        alone; of a semi join, report rows that have got a partner. `probed` are the rows that have probed in this
+        micro-batch. Without a floor, no window closes."""
         spec, side, kept = self._spec, self._side, self._kept
         floor = kept.floor if floor is None else max(floor, kept.floor)
         away = stored.unite()
-        if spec.settles:
+        if spec.settles(side):
             self._tell_of_others(stored, probed.take(np.flatnonzero(away[probed.row - ARRIVED])), floor)
-        is_semi = spec.options.how == "semi"
+        if spec.options.how == "semi":
+            for table in stored.newly_met():
+                yield spec.alone(side, table)
         for rows in stored.closing(floor):
-            met, unmet = rows.home & rows.met, rows.home & ~rows.met
-            if is_semi or not spec.settles:
-                alone = rows.table.filter(pa.array(met if is_semi else unmet))
-                self.unmatched += 0 if is_semi else alone.num_rows
-                yield spec.alone(side, alone)
-            if spec.settles:
-                self._questions.ask(side, rows.table.filter(pa.array(unmet)), rows.coordinate[unmet])
+            unmet = rows.home & ~rows.met
+            table, coordinate = rows.table.filter(pa.array(unmet)), rows.coordinate[unmet]
+            if spec.settles(side):
+                self._questions.ask(side, named(table, identities(spec, side, table, coordinate)))
                 elsewhere = rows.met & ~rows.home
-                table = rows.table.filter(pa.array(elsewhere))
-                self._questions.tell(side, identities(spec, side, table, rows.coordinate[elsewhere]))
+                self._questions.tell(
+                    side, self._marked(rows.table.filter(pa.array(elsewhere)), rows.coordinate[elsewhere])
+                )
+            elif spec.options.how != "semi":
+                self.unmatched += table.num_rows
+                yield spec.alone(side, table)
         kept.floor = floor
 
     def _tell_of_others(self, stored: SideSegments, away: Batch, floor: int) -> None:
         """Tell of closing rows that have met a partner here and are stored elsewhere; keep marks of open ones. `away`
         are those of this micro-batch."""
-        words = identities(self._spec, self._side, stored.take_arrived(away.row), away.coordinate)
-        is_open = away.coordinate >= floor
-        closed = self._marks.close(self._kept.floor, floor)
-        self._questions.tell(self._side, np.concatenate([closed[1:], words[:, ~is_open]], axis=1))
-        self._marks.add(np.concatenate([away.coordinate[None], words])[:, is_open])
+        marked = self._marked(stored.take_arrived(away.row), away.coordinate)
+        for marks in (*self._marks.close(self._kept.floor, floor), self._marks.add(marked, floor)):
+            self._questions.tell(self._side, marks)
+
+    def _marked(self, table: pa.Table, coordinate: Integers) -> pa.Table:
+        """Marks that rows have met a partner here."""
+        identity = identities(self._spec, self._side, table, coordinate)
+        return named(pa.table({COORDINATE: coordinate}), identity)

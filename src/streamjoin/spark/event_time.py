@@ -57,6 +57,7 @@ class ResultTime:
         assert spec.options.time is not None
         # Rows without a partner come when their windows close: they would be behind the watermark.
         carries = len(delays(frames, spec.options.time)) == len(SIDES) and spec.options.how == "inner"
+        carries = carries and spec.options.match == "all"
         taken = {column.lower() for column in [*spec.result.names, *([LATE] if spec.keeps_late else [])]}
         if name is None:
             if not carries:
@@ -79,11 +80,13 @@ class ResultTime:
 
 
 def _result_time(spec: JoinSpec) -> Column:
-    """The later of both timestamps; of an unmatched row, its own."""
+    """The later of both timestamps; of an unmatched row, its own; with `match`, the left row's."""
     time = spec.options.time
     assert time is not None
     left, names = len(spec.schemas["left"]), spec.result.names
     columns = [time.left, *names[left:][spec.schemas["right"].names.index(time.right) :][:1]]
+    if spec.options.match != "all":
+        del columns[1:]
     values = [F.col(f"`{name.replace('`', '``')}`") for name in columns]
     return F.greatest(*values) if len(values) > 1 else values[0]
 

@@ -34,6 +34,11 @@ def identities(spec: JoinSpec, side: Side, table: pa.Table, coordinate: Integers
     return np.stack([hash_keys(words), hash_keys(words[::-1])]).view(np.int64)
 
 
+def positions_as_identities(position: Integers) -> Integers:
+    """The identities of rows in the merged order, from their positions alone, which are the second words."""
+    return np.stack([hash_keys([position]).view(np.int64), position])
+
+
 def places_of(identity: Integers, workers: int) -> Integers:
     """For each row the place of one of so many workers, which its identity chooses."""
     return ((identity[0].view(np.uint64) >> np.uint64(32)) % np.uint64(workers)).astype(np.int64)

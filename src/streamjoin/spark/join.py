@@ -11,10 +11,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StringType, StructField, StructType
 
-from ..engine.options import How, IndexName, Late
+from ..engine.options import How, IndexName, Late, Match
 from ..engine.window_join import LatenessArgument, WindowArgument
 from ..errors import ArgumentError
 from ..predicate import Predicate
+from ..side import SIDES
 from .event_time import ResultTime
 from .messages import MESSAGE
 from .metric_names import unused_name
@@ -47,6 +48,7 @@ def stream_join(
     partitions: int | None = None,
     routing: Routing = "auto",
     how: How = "inner",
+    match: Match = "all",
     index: IndexName = "auto",
     aliases: Sequence[str] | None = None,
     late: Late = "drop",
@@ -59,11 +61,12 @@ def stream_join(
 ) -> Any:
     """Join two DataFrames, both streaming or both not, within windows.
 
-    The meaning is that of `streamjoin.join`, on the same rows. Rows without a partner, and all rows of a semi join,
-    come when their windows have closed. Write the result in append mode. The query's progress has figures under
-    `observedMetrics[name]`; the name is "streamjoin" if none is given, or "streamjoin_2" and so on where the inputs are
-    themselves results of joins. With `late="keep"` the result has another column, `late`: NULL for results, "left" or
-    "right" for a late row, which has values only in the columns of its own side.
+    The meaning is that of `streamjoin.join`, on the same rows. A row without a partner comes when its window has
+    closed, and so does a row with its closest partner (`match`); a row of a semi join comes then at the latest. Write
+    the result in append mode. The query's progress has figures under `observedMetrics[name]`; the name is "streamjoin"
+    if none is given, or "streamjoin_2" and so on where the inputs are themselves results of joins. With `late="keep"`
+    the result has another column, `late`: NULL for results, "left" or "right" for a late row, which has values only in
+    the columns of its own side.
 
     `lateness` is 0 if it is not given, and the first late row is then told in the log; over inputs with a watermark it
     is the watermark's delay. `result_time` names another column, with the later of both timestamps. Where both inputs
@@ -82,7 +85,7 @@ def stream_join(
         raise ArgumentError(f"name: {name!r} is not valid; give a text")
     spec = plan_join(
         left, right, on=on, window=window, time=time, lateness=lateness, partitions=partitions, routing=routing,
-        how=how, index=index, aliases=aliases, late=late, suffix=suffix, idle_timeout=idle_timeout,
+        how=how, match=match, index=index, aliases=aliases, late=late, suffix=suffix, idle_timeout=idle_timeout,
         cache_dir=cache_dir,
     )  # fmt: skip
     its_time = ResultTime.of(spec, {"left": left, "right": right}, result_time)
@@ -108,7 +111,7 @@ def pipeline(
     found = packed.groupBy("worker").transformWithState(processor(spec), OUTPUT, "Append", "None")
     totals = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in COUNTS]
     per_worker = F.struct("worker", "left_window", "right_window", "out", "seconds")
-    if spec.settles:
+    if any(spec.settles(side) for side in SIDES):
         found = found.repartition("worker").mapInArrow(_function(Settle(spec)), OUTPUT)
     routed = F.lit(f"{spec.routing}: {spec.why}")
     undeclared = [] if spec.lateness_declared else [F.max(F.lit(True)).alias(UNDECLARED)]

@@ -1,7 +1,7 @@
-"""Marks: rows that have met a partner on a worker that does not store them.
+"""Marks: what a worker has found out about open rows that it need not store itself.
 
-The worker keeps a mark until the row's window closes. Then it sends the mark where the worker that stores the row sends
-the row itself (`settle`).
+A mark is a row of a table with the coordinate of the row that it is about. The worker keeps it until that row's window
+closes. Then it sends the mark where the home of the row sends the row itself (see `questions`).
 
 Marks lie in the state store as blobs, sorted by coordinate. The name of a blob depends only on how many marks came
 before, so a micro-batch that is computed again writes the same names (see `segments`).
@@ -9,60 +9,67 @@ before, so a micro-batch that is computed again writes the same names (see `segm
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
 from ..side import Side
 from .keyed_state import KeyedState
+from .messages import from_bytes, to_bytes
+from .segments import COORDINATE
 from .worker_state import MarksEntry, SideState
 
 GROWTH, LARGEST = 4, 1 << 16
 """Small blobs are merged until each has at least GROWTH times as many marks as the next one, or LARGEST marks."""
-MarkRows = npt.NDArray[np.int64]
-"""Three rows: coordinates, and the two words of identities."""
+Reduce = Callable[[pa.Table], pa.Table]
 
 
 class Marks:
-    """The marks of one side. `kept` has the blobs' entries, oldest first."""
+    """The marks of one side, tables with a column `COORDINATE`. `kept` has the blobs' entries, oldest first. `reduce`
+    leaves out marks of merged blobs that say nothing new."""
 
-    def __init__(self, side: Side, state: KeyedState, kept: SideState) -> None:
-        self._side, self._state, self._kept = side, state, kept
+    def __init__(self, side: Side, state: KeyedState, kept: SideState, reduce: Reduce = lambda marks: marks) -> None:
+        self._side, self._state, self._kept, self._reduce = side, state, kept, reduce
 
-    def add(self, marks: MarkRows) -> None:
-        """Keep marks of rows whose windows are open."""
-        if not marks.shape[1]:
-            return
-        self._put(marks)
+    def add(self, marks: pa.Table, floor: int) -> pa.Table:
+        """Keep marks of rows whose windows are open: those from the floor on. Returns the others."""
+        is_open = marks.column(COORDINATE).to_numpy() >= floor
+        if is_open.any():
+            self._put(marks.filter(pa.array(is_open)))
         while len(self._kept.marks) > 1 and _belong(*self._kept.marks[-2:]):
             last = self._kept.marks[-2:]
-            merged = np.concatenate([self._read(entry) for entry in last], axis=1)
+            merged = pa.concat_tables([self._read(entry) for entry in last])
             self._drop(last)
-            self._put(merged)
+            self._put(self._reduce(merged))
+        return marks.filter(pa.array(~is_open))
 
-    def close(self, start: int, floor: int) -> MarkRows:
+    def close(self, start: int, floor: int) -> list[pa.Table]:
         """The marks with coordinates in [start, floor). All below the floor are forgotten."""
-        found = [np.empty((3, 0), np.int64)]
+        found = []
         for entry in list(self._kept.marks):
             if entry.lowest < floor:
                 marks = self._read(entry)
-                found.append(marks[:, slice(*np.searchsorted(marks[0], (start, floor)))])
+                begin, end = np.searchsorted(marks.column(COORDINATE).to_numpy(), (start, floor))
+                found.append(marks.slice(begin, end - begin))
             if entry.highest < floor:
                 self._drop([entry])
-        return np.concatenate(found, axis=1)
+        return found
 
-    def _put(self, marks: MarkRows) -> None:
-        marks = marks[:, np.argsort(marks[0], kind="stable")]
-        kept, count = self._kept, marks.shape[1]
-        entry = MarksEntry(f"met-{self._side}-{kept.next_mark}", count, int(marks[0, 0]), int(marks[0, -1]))
-        self._state.put(entry.name, marks.tobytes())
-        kept.marks.append(entry)
-        kept.next_mark += count
+    def _put(self, marks: pa.Table) -> None:
+        order = np.argsort(marks.column(COORDINATE).to_numpy(), kind="stable")
+        marks = marks.take(pa.array(order)).combine_chunks()
+        kept, coordinate = self._kept, marks.column(COORDINATE).to_numpy()
+        name = f"marks-{self._side}-{kept.next_mark}"
+        kept.marks.append(MarksEntry(name, len(coordinate), int(coordinate[0]), int(coordinate[-1])))
+        kept.next_mark += len(coordinate)
+        self._state.put(name, to_bytes(marks))
 
-    def _read(self, entry: MarksEntry) -> MarkRows:
+    def _read(self, entry: MarksEntry) -> pa.Table:
         body = self._state.get(entry.name)
         if body is None:
             raise AssertionError(f"the state store has lost marks {entry.name}")
-        return np.frombuffer(body, np.int64).reshape(3, entry.count)
+        return from_bytes(body)
 
     def _drop(self, entries: list[MarksEntry]) -> None:
         for entry in entries:

@@ -40,7 +40,7 @@ _TIME_ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_a
 def plan_join(
     left: Any, right: Any, *, on: Predicate, window: Any, time: Any, lateness: Any, partitions: Any, routing: Any,
     how: Any, index: Any, aliases: Any, late: Any, cache_dir: str | None,
-    suffix: Any = "_right", idle_timeout: Any = None,
+    match: Any = "all", suffix: Any = "_right", idle_timeout: Any = None,
 ) -> JoinSpec:  # fmt: skip
     """Check the arguments, and plan the join of two DataFrames."""
     session = _check_frames(left, right)
@@ -68,10 +68,12 @@ def plan_join(
         lowered = lower(plan)
     _check_collations(plan.predicate, {"left": left, "right": right}, schemas)
     _check_time_zone(plan.predicate, str(session.conf.get("spark.sql.session.timeZone")))
+    # The order of the right rows breaks ties between closest partners, so their positions must be known.
+    order = "none" if match == "all" else "sorted"
     options = check_options(
         schemas["left"], schemas["right"], window=window, time=time,
-        lateness=usual_lateness(delay_of) if lateness is None else lateness, how=how,
-        algorithm="auto", index=index, workers=1, order="none", late=late,
+        lateness=usual_lateness(delay_of) if lateness is None else lateness, how=how, match=match,
+        algorithm="auto", index=index, workers=1, order=order, late=late,
         has_equality=bool(plan.equalities), has_order=lowered.has_order,
     )  # fmt: skip
     streaming = bool(left.isStreaming)

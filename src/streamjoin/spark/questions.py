@@ -3,7 +3,8 @@
 Law: in the micro-batch in which a row's window closes, the one worker that is its home *asks* about it, unless it knows
 the answer; and every other worker where the row has met a partner *tells* so. Both name the row by its identity, which
 also chooses the place where they meet (`settle`). All workers see windows close at the same floor. So the place needs
-no memory: a row has met a partner iff its home knows, or somebody tells so when it is asked about.
+no memory: a row has met a partner iff its home knows, or somebody tells so when it is asked about. Where only the
+closest partner counts (`closest`), the home asks in any case, and everybody tells of the closest one found.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import pyarrow as pa
 
 from ..arrays import Integers
 from ..side import Side
-from .identity import identities, places_of
+from .identity import places_of
 from .outputs import Output
 from .spec import JoinSpec
 
 ASKED: dict[Side, str] = {"left": "asked left", "right": "asked right"}
 TOLD: dict[Side, str] = {"left": "told left", "right": "told right"}
-"""Kinds of output: rows that somebody asks about, with their identities; identities of rows that have met a partner."""
+"""Kinds of output: rows that somebody asks about, and what somebody tells of rows; both with identities."""
 WORDS = "__streamjoin_first", "__streamjoin_second"
 """The columns of an identity."""
 
@@ -31,23 +32,27 @@ class Questions:
         self._spec = spec
         self.outputs: list[Output] = []
 
-    def ask(self, side: Side, table: pa.Table, coordinate: Integers) -> None:
-        """About rows that have met no partner here; with their coordinates."""
-        identity = identities(self._spec, side, table, coordinate)
-        for name, words in zip(WORDS, identity, strict=True):
-            table = table.append_column(name, pa.array(words))
-        self._send(ASKED[side], table, identity)
+    def ask(self, side: Side, table: pa.Table) -> None:
+        """About rows that this worker answers for; the table also has their identities."""
+        self._send(ASKED[side], table)
 
-    def tell(self, side: Side, identity: Integers) -> None:
-        """Of rows that have met a partner here, and have their home elsewhere."""
-        self._send(TOLD[side], pa.table(dict(zip(WORDS, identity, strict=True))), identity)
+    def tell(self, side: Side, table: pa.Table) -> None:
+        """What is known here of rows; the table has their identities."""
+        self._send(TOLD[side], table)
 
-    def _send(self, kind: str, table: pa.Table, identity: Integers) -> None:
+    def _send(self, kind: str, table: pa.Table) -> None:
         workers = self._spec.workers
-        places = places_of(identity, len(workers))
+        places = places_of(words_of(table), len(workers))
         for place in np.unique(places):
             rows = np.flatnonzero(places == place)
             self.outputs.append(Output(workers[place], kind, table.take(pa.array(rows))))
+
+
+def named(table: pa.Table, identity: Integers) -> pa.Table:
+    """A table beside the identities of its rows."""
+    for name, words in zip(WORDS, identity, strict=True):
+        table = table.append_column(name, pa.array(words))
+    return table
 
 
 def words_of(table: pa.Table) -> Integers:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ..arrays import Integers, Mask
 from ..side import SIDES
+from .closest import with_closest
 from .messages import from_bytes, to_view
 from .outputs import ARROW_OUTPUT, RESULT, blobs
 from .process import spare_collector
@@ -34,13 +35,17 @@ class Settle:
                     waiting[kind].append(from_bytes(batch.column("body")[row].as_buffer()))
                 else:
                     yield batch.slice(row, 1)
-        for table in self.settled(waiting):
+        for table, unmatched in self.settled(waiting):
             for blob in blobs(table):
-                yield self._output(blob)
+                yield _output(blob, min(unmatched, blob.num_rows))
 
-    def settled(self, waiting: Mapping[str, Sequence[pa.Table]]) -> Iterator[pa.Table]:
-        """The results. `waiting` has what was asked and told, by the kind of output."""
+    def settled(self, waiting: Mapping[str, Sequence[pa.Table]]) -> Iterator[tuple[pa.Table, int]]:
+        """The results; all or none of a table's rows have no partner, and their number comes with it. `waiting` has
+        what was asked and told, by the kind of output."""
         spec = self._spec
+        if spec.options.match != "all":
+            yield from with_closest(spec, waiting[ASKED["left"]], waiting[TOLD["left"]])
+            return
         semi = spec.options.how == "semi"
         for side in SIDES:
             told = [words_of(table) for table in waiting[TOLD[side]]]
@@ -48,14 +53,14 @@ class Settle:
             for table in waiting[ASKED[side]]:
                 has_met = _among(words_of(table), met)
                 rows = np.flatnonzero(has_met if semi else ~has_met)
-                yield spec.alone(side, table.select(spec.schemas[side].names).take(pa.array(rows)))
+                alone = spec.alone(side, table.select(spec.schemas[side].names).take(pa.array(rows)))
+                yield alone, 0 if semi else alone.num_rows
 
-    def _output(self, table: pa.Table) -> pa.RecordBatch:
-        count = table.num_rows
-        unmatched = 0 if self._spec.options.how == "semi" else count
-        values = {"kind": RESULT, "body": to_view(table), "out": count, "unmatched": unmatched}
-        arrays = [pa.array([values.get(field.name)], field.type) for field in ARROW_OUTPUT]
-        return pa.RecordBatch.from_arrays(arrays, schema=ARROW_OUTPUT)
+
+def _output(table: pa.Table, unmatched: int) -> pa.RecordBatch:
+    values = {"kind": RESULT, "body": to_view(table), "out": table.num_rows, "unmatched": unmatched}
+    arrays = [pa.array([values.get(field.name)], field.type) for field in ARROW_OUTPUT]
+    return pa.RecordBatch.from_arrays(arrays, schema=ARROW_OUTPUT)
 
 
 def _among(words: Integers, known: Integers) -> Mask:

@@ -30,13 +30,15 @@ SMALL rows, or a PER_WINDOW-th of the window if that is more."""
 class _Held:
     """A segment, its entry in the state, and which of its rows have met a partner on this worker.
 
-    `places` are those of its rows among the rows of this micro-batch, if they came with it.
+    `places` are those of its rows among the rows of this micro-batch, if they came with it. Otherwise `met_before` says
+    which rows had met a partner before.
     """
 
     entry: SegmentEntry
     segment: Segment
     met: Mask
     places: Rows | None = None
+    met_before: Mask | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,11 @@ class SideSegments:
         self._spec, self._side, self._state, self._cache = spec, side, state, cache
         self._kept, self._generation = kept, generation
         self._reports = spec.reports_alone(side)
+        self._keeps_coordinate = self._reports or spec.options.match != "all"
+        self._coordinate: Integers = np.empty(0, np.int64)
+        self._times: Integers = np.empty(0, np.int64)
+        self._times_of: dict[int, Integers] = {}
+        """The timestamps of segments, as far as somebody has asked for them."""
         self.arrived: pa.Table = spec.schemas[side].empty_table()
         """This micro-batch's rows."""
         self.live: Mask | None = None
@@ -72,7 +79,8 @@ class SideSegments:
         self._segments: list[_Held] = []
         met = _bits(kept.met, kept.rows if self._reports else 0)
         for entry in kept.segments:
-            self._segments.append(_Held(entry, cache.get(entry.file, self._rebuilding(entry)), met[: entry.rows]))
+            segment, own = cache.get(entry.file, self._rebuilding(entry)), met[: entry.rows]
+            self._segments.append(_Held(entry, segment, own, met_before=own.copy()))
             met = met[entry.rows :]
         self.windows: dict[int, SideWindow] = {}
         for number in sorted({generation, *(entry.generation for entry in kept.segments)}):
@@ -110,7 +118,7 @@ class SideSegments:
     ) -> Segment:
         """A segment of the rows of a batch; the window finds those that are live."""
         subwindows = window.insert_sealed(batch if live is None else batch.take(np.flatnonzero(live)))
-        return Segment(table, subwindows, batch.coordinate if self._reports else None, home)
+        return Segment(table, subwindows, batch.coordinate if self._keeps_coordinate else None, home)
 
     # -- moving on -------------------------------------------------------------------------------------------------
 
@@ -192,6 +200,26 @@ class SideSegments:
 
     # -- rows that are reported alone ------------------------------------------------------------------------------
 
+    def take_part(self, batch: Batch, times: Integers) -> None:
+        """These rows of this micro-batch take part; `times` are those of all that have come."""
+        self._times, self._coordinate = times, np.zeros(len(times), np.int64)
+        self._coordinate[batch.row - ARRIVED] = batch.coordinate
+
+    def whereabouts(self, rows: Rows) -> tuple[Integers, Integers]:
+        """The coordinates and the timestamps of rows. Either all are stored, or all are of this micro-batch."""
+        if not len(rows) or rows[0] >= ARRIVED:
+            return self._coordinate[rows - ARRIVED], self._times[rows - ARRIVED]
+        coordinate, times = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        for number, chosen in self.by_segment(rows):
+            held = self._segments[number]
+            assert held.segment.coordinate is not None
+            places = rows[chosen] - held.entry.first
+            coordinate[chosen] = held.segment.coordinate[places]
+            if number not in self._times_of:
+                self._times_of[number] = self._spec.times(self._side, held.segment.table)
+            times[chosen] = self._times_of[number][places]
+        return coordinate, times
+
     def meet_of_segment(self, number: int, rows: Rows) -> None:
         """These stored rows of one segment have met a partner."""
         if self._reports:
@@ -212,6 +240,15 @@ class SideSegments:
                 held.met |= self.met_arrived[held.places]
                 away[held.places] = False
         return away
+
+    def newly_met(self) -> Iterator[pa.Table]:
+        """The rows that this worker answers for and that have met their first partner here in this micro-batch."""
+        for held in self._segments:
+            newly = held.met if held.met_before is None else held.met & ~held.met_before
+            if held.segment.home is not None:
+                newly = newly & held.segment.home
+            if newly.any():
+                yield held.segment.table.filter(pa.array(newly))
 
     def closing(self, floor: int) -> Iterator[ClosingRows]:
         """The stored rows below the floor whose windows were open before: those of this micro-batch, and older ones

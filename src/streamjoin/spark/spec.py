@@ -68,6 +68,7 @@ class JoinSpec:
             "time": str(options.time),
             "lateness": str(options.lateness),
             "how": options.how,
+            "match": options.match,
             **{side: str(schema.remove_metadata()) for side, schema in self.schemas.items()},
             "routing": self.routing if self.block_size is None else f"{self.routing} of {self.block_size!r}",
             "partitions": f"{len(self.workers)} workers {self.workers}",
@@ -87,15 +88,16 @@ class JoinSpec:
         return self.options.how not in ("semi", "anti")
 
     def reports_alone(self, side: Side) -> bool:
-        """Whether rows of a side are reported without a partner."""
+        """Whether rows of a side are reported without a partner, or once for all their partners."""
         how = self.options.how
+        if self.options.match != "all":
+            return side == "left"
         return how in (side, "full") or (side == "left" and how in ("semi", "anti"))
 
-    @property
-    def settles(self) -> bool:
-        """Whether it takes several workers to say if a row has met a partner, so that they have to `settle` it."""
-        alone = any(self.reports_alone(side) for side in SIDES)
-        return alone and self.routing != "hash" and len(self.workers) > 1
+    def settles(self, side: Side) -> bool:
+        """Whether it takes several workers to say if a row of a side has met a partner, so that they `settle` it."""
+        meets_on_several = self.routing == "broadcast" or self.has_roles(side)
+        return self.reports_alone(side) and meets_on_several and len(self.workers) > 1
 
     def alone(self, side: Side, table: pa.Table) -> pa.Table:
         """Rows of one side as rows of the result, with NULL for all columns of the other side."""

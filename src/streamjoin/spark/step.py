@@ -24,6 +24,7 @@ from ..predicate.slots import SlotValues
 from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, Probing
 from .arrivals import Arrivals, arrivals
+from .closest import Candidates
 from .closing import Closing
 from .identity import identities, places_of
 from .keyed_state import KeyedState
@@ -58,6 +59,7 @@ class Step:
         """Those that some worker stores: the same, or all where rows may be reported alone."""
         self.found: dict[Side, Arrivals] = {}
         self.questions = Questions(spec)
+        self._candidates = Candidates(spec, state, kept.held["left"], self.questions)
         self.unmatched = 0
         """How many results have no partner."""
 
@@ -142,6 +144,7 @@ class Step:
         live = self._sides[side].live
         probing = everything if live is None else everything.take(np.flatnonzero(live[everything.row - ARRIVED]))
         self._probing[side] = probing
+        self._sides[side].take_part(everything, self.found[side].times)
         self._storing[side] = everything if self._spec.reports_alone(side) else probing
 
     def _with_waiting(self, side: Side, new: Arrivals) -> Arrivals:
@@ -245,6 +248,9 @@ class Step:
             return
         rows: dict[Side, Rows] = {"left": np.concatenate(left), "right": np.concatenate(right)}
         stored = other(probing)
+        if self._spec.options.match != "all":
+            self._candidates.offer(self._sides, rows["left"], rows["right"])
+            return
         self._sides[probing].meet_arrived(rows[probing])
         for number, chosen in self._sides[stored].by_segment(rows[stored]):
             of_probing, of_stored = rows[probing][chosen], rows[stored][chosen]
@@ -279,7 +285,10 @@ class Step:
     def _let_go(self, side: Side, floor: int | None) -> Iterator[pa.Table]:
         """No future tuple meets one of this side below the floor. Report those of them that are reported alone."""
         spec, stored, kept = self._spec, self._sides[side], self._kept.held[side]
-        if spec.reports_alone(side):
+        if spec.options.match != "all" and side == "left":
+            yield from self._candidates.close(stored, INT64_MAX if spec.bounded else floor)
+            self.unmatched += self._candidates.unmatched
+        elif spec.reports_alone(side):
             closing = Closing(spec, side, self._state, kept, self.questions)
             yield from closing.close(stored, self._probing[side], INT64_MAX if spec.bounded else floor)
             self.unmatched += closing.unmatched
