@@ -103,21 +103,21 @@ def test_a_part_that_fails_is_an_error(crew: Crew, most: int) -> None:
 
 def test_what_a_part_uses_outlives_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     """The caller does not wait long for a part that another thread has begun, and lets go of what it knows."""
-    crew, block = Crew(2, cores=2), np.zeros(64, np.int64)
+    crew, blocks = Crew(2, cores=2), [np.zeros(64, np.int64)]
     crew.share([Job(count, np.zeros(64, np.int64), 8)])
 
     def interrupted(board: np.ndarray, number: int) -> int:
-        while not block[1]:
+        while not blocks[0][1]:
             time.sleep(0.001)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(module, "GRACE", 0.05)
     monkeypatch.setattr(module, "work", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        crew.share([Job(wait, block, 2)])
+        crew.share([Job(wait, blocks[0], 2)])
     monkeypatch.undo()
-    used = weakref.ref(block)
-    del block, interrupted
+    used = weakref.ref(blocks[0])
+    blocks.clear()
     gc.collect()
     left = used()
     assert left is not None
