@@ -194,9 +194,53 @@ def test_how(how: Any, rows: list[tuple[int | None, int | None]]) -> None:
     assert join_rows(at(1, 10), at(10, 11, 30), always, time_windows(5, 5), TS, how=how) == rows
 
 
+# --- match -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("match", "rights", "rows"),
+    [
+        ("latest", (7, 9, 11), [(0, 1), (1, None)]),
+        ("nearest", (7, 9, 12), [(0, 1), (1, None)]),
+        ("latest", (11, 12), [(0, None), (1, None)]),  # younger ones are none
+        ("nearest", (11, 12), [(0, 0), (1, None)]),
+        ("latest", (10, 10, 9), [(0, 1), (1, None)]),  # of equal ones, the last in order
+        ("latest", (9, 8, 9), [(0, 2), (1, None)]),
+        ("nearest", (11, 9, 9), [(0, 2), (1, None)]),  # in a tie, the earlier before the later
+        ("nearest", (12, 11, 11), [(0, 2), (1, None)]),
+        ("latest", (5, 25), [(0, None), (1, None)]),  # outside of the window
+        ("nearest", (26, 34), [(0, None), (1, 0)]),
+    ],
+)
+def test_match(match: Any, rights: tuple[int, ...], rows: list[tuple[int | None, int | None]]) -> None:
+    left, right, window = at(10, 30), at(*rights), time_windows(5, 5)
+    assert join_rows(left, right, always, window, TS, how="left", match=match) == rows
+    pairs = [row for row in rows if row[1] is not None]
+    assert join_rows(left, right, always, window, TS, how="inner", match=match) == pairs
+
+
+def test_the_closest_partner_meets_the_predicate_and_is_in_time() -> None:
+    left, right, window = at(10), at(9, 8, 7), time_windows(5, 5)
+    assert join_rows(left, right, lambda l, r: r["k"] != 0, window, TS, match="latest") == [(0, 1)]
+    arrivals: list[tuple[Side, int]] = [("right", 1), ("right", 2), ("left", 1)]
+    assert join_rows(at(10), at(8, 9, 7), always, window, TS, arrivals, match="nearest") == [(0, 1)]
+    assert join_rows(at(7), at(8, 9, 7), always, window, TS, arrivals, match="nearest") == [(0, 0)]  # the third is late
+
+
+def test_rows_with_the_closest_partner_come_by_the_left_timestamp() -> None:
+    rows = join_rows(at(5, 4, 4), at(8), always, time_windows(9, 9), TS, how="left", match="nearest")
+    assert rows == [(1, 0), (2, 0), (0, 0)]
+
+
 def test_wrong_arguments() -> None:
     with pytest.raises(ArgumentError, match="how: got 'outer'"):
         join_rows([], [], always, time_windows(1, 1), TS, how="outer")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="match: got 'last'"):
+        join_rows([], [], always, time_windows(1, 1), TS, match="last")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="needs a time column"):
+        join_rows([], [], always, count_windows(1, 1), match="latest")
+    with pytest.raises(ArgumentError, match="how='left'"):
+        join_rows([], [], always, time_windows(1, 1), TS, how="full", match="nearest")
     with pytest.raises(ArgumentError, match="no time column"):
         join_pairs([], [], always, time_windows(1, 1))
     with pytest.raises(ValueError, match="2 left rows, but there are 1"):
@@ -293,3 +337,18 @@ def test_how_fits_together(lefts: list[int], rights: list[int], window: tuple[Wi
     assert rows("semi") == {(l, None) for l, _ in rows("inner")}
     assert rows("semi") | rows("anti") == {(l, None) for l in range(len(lefts))}
     assert not rows("semi") & rows("anti")
+
+
+@given(timestamps, timestamps, st.tuples(any_window, any_window))
+def test_no_partner_is_closer(lefts: list[int], rights: list[int], window: tuple[Window, Window]) -> None:
+    """One account: the distance to the closest one. The other: nobody comes between."""
+    pairs = join_pairs(at(*lefts), at(*rights), always, window, TS)
+    latest, nearest = (
+        dict(join_rows(at(*lefts), at(*rights), always, window, TS, match=match)) for match in ("latest", "nearest")
+    )
+    assert nearest.keys() == {l for l, _ in pairs}
+    assert latest.keys() == {l for l, r in pairs if rights[r] <= lefts[l]}
+    for l, r in pairs:
+        if rights[r] <= lefts[l]:
+            assert (rights[r], r) <= (rights[latest[l]], latest[l])
+        assert abs(rights[r] - lefts[l]) >= abs(rights[nearest[l]] - lefts[l])

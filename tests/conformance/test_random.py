@@ -109,7 +109,7 @@ def settings_of_a_run(draw: Any) -> dict[str, Any]:
     """Everything about a run but its columns and predicate."""
     left, right = draw(WINDOW), draw(WINDOW)
     counted = isinstance(left, CountWindow) and isinstance(right, CountWindow)
-    match = draw(st.sampled_from(MATCHES))
+    match = draw(st.sampled_from(("all", *MATCHES)))
     timed = match != "all" or not counted or draw(st.booleans())
     return {
         "windows": Windows(left, right, timed),

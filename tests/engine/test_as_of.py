@@ -72,6 +72,12 @@ def test_the_nearest_is_known_when_none_can_be_nearer(match: Any, order: Any, wi
         assert [*polled(join), *timestamps(join.finish())] == [(200, 105)]
 
 
+def test_a_join_says_what_it_is() -> None:
+    with opened(match="latest", how="left") as join:
+        assert repr(join) == "<WindowJoin on 'l.k = r.k', how='left', match='latest', order='none': open>"
+    assert repr(join).endswith(": closed>")
+
+
 def test_lateness_holds_a_row_back() -> None:
     with opened(match="latest", lateness=3) as join:
         join.push_left(left([10]))
@@ -147,7 +153,7 @@ def test_both_ways_to_join_tables_agree_on_ticks() -> None:
     tables = ticks(300, 1), ticks(900, 2)
     for match, how in (("latest", "left"), ("nearest", "inner")):
         arguments: dict[str, Any] = {"on": "l.k = r.k AND l.x > r.x", "window": sj.TimeWindow(50), "time": "ts"}
-        arguments |= {"match": match, "how": how, "order": "sorted"}
+        arguments |= {"match": match, "how": how, "order": "sorted", "suffix": "_quote"}
         one, other = (sj.join(*tables, index=index, **arguments) for index in ("auto", "hash"))
         assert one.equals(other)
         assert one.num_rows > 200

@@ -12,10 +12,12 @@ import pytest
 
 import streamjoin as sj
 from streamjoin.compile.background import Rehearsals
-from streamjoin.engine import rehearsal
+from streamjoin.engine import as_of, rehearsal
+from streamjoin.engine.planning import planned
 from streamjoin.engine.rehearsal import made_up, rehearse
 from streamjoin.predicate.lower import lower
 from streamjoin.store import OrderedIndex, costs
+from streamjoin.store.walk_back import WalkBack
 
 from .. import constants, interpreted
 
@@ -45,6 +47,7 @@ def test_rows_of_any_type_can_be_made_up(nullable: bool) -> None:
         {"on": "l.k <> r.k", "window": sj.TimeWindow(10**15), "time": "t", "how": "left", "order": "sorted"},
         {"on": "l.d * r.d > 5", "window": (10**9, sj.TimeWindow(10**15)), "time": "t", "how": "anti"},
         {"on": "l.k = r.k", "window": sj.TimeWindow(10**15), "time": "t", "algorithm": "handshake", "workers": 200},
+        {"on": "l.k = r.k", "window": sj.TimeWindow(10**15), "time": "t", "match": "nearest"},
         {"on": "l.k = r.k", "window": 10**9, "time": "t", "algorithm": "scalejoin", "order": "sorted", "how": "full"},
     ],
 )
@@ -60,6 +63,27 @@ def test_a_rehearsal_works_and_is_small(arguments: Any, monkeypatch: pytest.Monk
         rehearse(join.options, lower(join.plan), {"left": schema, "right": schema})
     assert len(measured) == ("*" in arguments["on"])  # what is computed for each pair is measured
     assert all(cost > 0 for cost in measured.values())
+
+
+@pytest.mark.parametrize("on", ["l.k = r.k AND r.d > 1000", "l.k < r.k"])
+def test_walks_back_are_rehearsed(on: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if no made-up row passes the filters."""
+    walked: list[tuple[int, bool]] = []
+    walk = WalkBack.last_partners
+
+    def noted(self: WalkBack, stored: Any, *others: Any) -> Any:
+        walked.append((len(stored.coordinate), others[-1]))
+        return walk(self, stored, *others)
+
+    interpreted.install(monkeypatch)
+    monkeypatch.setattr(WalkBack, "last_partners", noted)
+    schema = pa.schema([("t", pa.int16()), ("k", pa.int32()), ("d", pa.decimal128(12, 2)), ("s", pa.string_view())])
+    plan = planned(
+        schema, schema, on, None, window=sj.TimeWindow(10), time="t", lateness=0, how="left", match="nearest",
+        algorithm="auto", index="auto", workers=1, order="none", late="drop",
+    )  # fmt: skip
+    as_of.rehearse(plan.options, plan.lowered, {"left": schema, "right": schema})
+    assert walked[-2:] == [(as_of.MADE_UP, True)] * 2
 
 
 def test_each_function_of_texts_is_rehearsed() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import time
+import weakref
 from collections.abc import Iterator
 
 import numpy as np
@@ -50,6 +53,16 @@ def fail(block, part, slot):  # type: ignore[no-untyped-def]
     return 0
 
 
+@compiled
+def wait(block, part, slot):  # type: ignore[no-untyped-def]
+    """A part lasts until block[0] is set. block[1] is how many have begun."""
+    numbers = carray(pointer(block), 64, np.int64)
+    fetch_add(numbers, 1, 1)
+    while fetch_add(numbers, 0, 0) == 0:
+        pass
+    return DONE
+
+
 @pytest.fixture
 def crew() -> Iterator[Crew]:
     made = Crew(4, cores=4)
@@ -86,6 +99,34 @@ def test_full_slots_go_on_where_they_stopped(crew: Crew, most: int) -> None:
 def test_a_part_that_fails_is_an_error(crew: Crew, most: int) -> None:
     with pytest.raises(RuntimeError, match="failed"):
         crew.share([Job(fail, np.zeros(1, np.int64), 8)], most)
+
+
+def test_what_a_part_uses_outlives_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller does not wait long for a part that another thread has begun, and lets go of what it knows."""
+    crew, blocks = Crew(2, cores=2), [np.zeros(64, np.int64)]
+    crew.share([Job(count, np.zeros(64, np.int64), 8)])
+
+    def interrupted(board: np.ndarray, number: int) -> int:
+        while not blocks[0][1]:
+            time.sleep(0.001)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "GRACE", 0.05)
+    monkeypatch.setattr(module, "work", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        crew.share([Job(wait, blocks[0], 2)])
+    monkeypatch.undo()
+    used = weakref.ref(blocks[0])
+    blocks.clear()
+    gc.collect()
+    left = used()
+    assert left is not None
+    left[0] = 1
+    del left
+    crew.close()
+    del crew
+    gc.collect()
+    assert used() is None
 
 
 def test_one_thread_needs_no_board(crew: Crew) -> None:

@@ -50,9 +50,9 @@ def test_names_in_another_case(spark: Any) -> None:
 
 def test_columns_that_the_result_adds(spark: Any) -> None:
     left, right = spark.sql("SELECT 1 AS t, 2 AS x"), spark.sql("SELECT 3 AS t, 2 AS x")
-    joined = stream_join(left, right, on="l.x = r.x", suffix="_2", result_time="at", **WINDOW)
-    assert joined.columns == ["t", "x", "t_2", "x_2", "at"]
-    assert [tuple(row) for row in joined.collect()] == [(1, 2, 3, 2, 3)]
+    joined = stream_join(left, right, on="l.x = r.x", suffix="_2", result_time="at", late="keep", **WINDOW)
+    assert joined.columns == ["t", "x", "t_2", "x_2", "late", "at"]
+    assert [tuple(row) for row in joined.collect()] == [(1, 2, 3, 2, None, 3)]
     with pytest.raises(sj.ArgumentError, match="result_time: the result already has a column 'X_Right'"):
         stream_join(left, right, on="l.x = r.x", result_time="X_Right", **WINDOW)
 

@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark.cloudpickle import dumps
+
+from streamjoin.spark import python_workers
 
 from .job_files import job_file
 
@@ -31,3 +34,17 @@ def test_what_must_be_installed(before: str, environment: dict[str, str], messag
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"streamjoin: {message}")
     assert done.stderr.count("\n") == 1
+
+
+def test_workers_without_the_package_can_be_asked() -> None:
+    """The function that asks them can be loaded where nothing of this package can."""
+    asking = python_workers._look(python_workers.MODULE)
+    program = (
+        "import sys, pickle; sys.modules['streamjoin'] = None\n"
+        "look = pickle.loads(sys.stdin.buffer.read())\n"
+        "(found,) = look([None])\n"
+        "print(found.to_pylist()[0]['problem'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], input=dumps(asking), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"streamjoin" in done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,13 @@ def test_they_find_what_ordinary_steps_find(
     monkeypatch.setenv("STREAMJOIN_COMPILE", "first")
     constants.replace(monkeypatch, SMALLEST_SUBWINDOW=256, TAIL=100)  # so that there are runs, and several subwindows
     taken = counted(monkeypatch)
+    pieces, piece_by_piece = [], SmallSteps._piece_by_piece
+
+    def noted(self: SmallSteps, *args: Any) -> object:
+        pieces.append(1)
+        return piece_by_piece(self, *args)
+
+    monkeypatch.setattr(SmallSteps, "_piece_by_piece", noted)
     for seed, polls in enumerate((1, 2)):
         small = pairs(seed, index, window, time, polls, workers)
         assert small
@@ -91,13 +99,15 @@ def test_they_find_what_ordinary_steps_find(
             assert pairs(seed, index, window, time, polls, workers) == small
             assert len(taken) == before
     assert taken or index in ("auto", "rap-table"), "words that do not lie in runs are searched by ordinary steps"
+    if time is None and index in ("scan", "bi-sort"):
+        assert len(pieces) < len(taken) / 2, "one compiled call"
 
 
 MANY_PREDICATES = (BAND, "l.k <> r.k", "l.k = r.k AND l.x < r.x", "l.x > 1.5 AND coalesce(l.k, 0) * 2 > r.k + 90")
 
 
 def large_batches(seed: int) -> list[tuple[Side, pa.Table]]:
-    """Batches of up to 2,000 rows, with NULLs, whose times come in steps, gaps and ties; from seed 1 on, out of order."""
+    """Batches of up to 2,000 rows, with NULLs. Times come in steps, gaps and ties; from seed 1 on, out of order."""
     rng, batches, time = np.random.default_rng(seed), [], 0
     for number in range(24):
         count = int(rng.choice([1, 90, 129, 700, 2000]))
@@ -114,6 +124,28 @@ def large_batches(seed: int) -> list[tuple[Side, pa.Table]]:
     return batches
 
 
+def codes(
+    batches: list[tuple[Side, pa.Table]], on: str, window: Any, time: str | None, polls: int, algorithm: Any,
+    workers: int,
+) -> list[int]:  # fmt: skip
+    """The pairs of a join that scans, each as one number."""
+    found: list[pa.Table] = []
+    schema = batches[0][1].schema
+    with WindowJoin(
+        schema, schema, on=on, window=window, time=time, lateness=30 if time else 0,
+        algorithm=algorithm, index="scan", workers=workers, max_pending=20_000,
+    ) as join:  # fmt: skip
+        for number, (side, batch) in enumerate(batches):
+            while join.is_full:  # in the middle of a step
+                found.append(join.poll())
+            join.push(side, batch)
+            if number % polls == 0:
+                found.append(join.poll())
+        found.append(join.finish())
+    out = pa.concat_tables(found)
+    return sorted((out["n"].to_numpy() * 1_000_000 + out["n_right"].to_numpy()).tolist())
+
+
 @pytest.mark.parametrize(("window", "time"), [(40, None), ((100, 5), None), (TimeWindow(8), "ts"), ((20, 3), "ts")])
 @pytest.mark.parametrize("on", MANY_PREDICATES)
 def test_large_batches_that_reach_few_tuples(
@@ -126,21 +158,7 @@ def test_large_batches_that_reach_few_tuples(
     for seed, polls in ((0, 1), (1, 3)):
         batches = large_batches(seed)
 
-        def joined(algorithm: Any, workers: int) -> list[int]:
-            found: list[pa.Table] = []
-            schema = batches[0][1].schema
-            with WindowJoin(
-                schema, schema, on=on, window=window, time=time, lateness=30 if time else 0,  # type: ignore[arg-type]
-                algorithm=algorithm, index="scan", workers=workers,
-            ) as join:  # fmt: skip
-                for number, (side, batch) in enumerate(batches):
-                    join.push(side, batch)
-                    if number % polls == 0:
-                        found.append(join.poll())
-                found.append(join.finish())
-            out = pa.concat_tables(found)
-            return sorted((out["n"].to_numpy() * 1_000_000 + out["n_right"].to_numpy()).tolist())
-
+        joined = partial(codes, batches, on, window, time, polls)
         results = [joined("three-step", 1), joined("panjoin", 2)]
         with monkeypatch.context() as without:
             constants.replace(without, IN_A_ROW=0)

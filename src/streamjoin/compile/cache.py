@@ -83,8 +83,9 @@ class Meanwhile:
         self._machine_code, self._plain = machine_code, plain
 
     def __call__(self, *args: Any) -> Any:
-        if has_machine_code(self._machine_code):
-            return self._machine_code(*args)
+        function = self._machine_code
+        if getattr(function, "overloads", True) or has_machine_code(function):
+            return function(*args)
         return self._plain(*args)
 
 

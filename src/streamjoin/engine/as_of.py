@@ -49,10 +49,14 @@ def join_as_of(left: pa.Table, right: pa.Table, plan: Planned, suffix: str) -> p
 
 
 def rehearse(options: Options, lowered: Lowered, schemas: Schemas) -> None:
-    """The same on made-up rows."""
+    """The same on made-up rows, and a walk whether or not these pass their filters."""
     tables = {side: made_up(schemas[side], MADE_UP, np.random.default_rng(0), False) for side in SIDES}
     result = pa.schema(list(schemas["left"]) + list(schemas["right"]))
-    _Walk(options, lowered, tables, result).result(True)
+    walk = _Walk(options, lowered, tables, result)
+    walk.result(True)
+    places = np.arange(MADE_UP)
+    left, right = (Sorted(places, [np.zeros(MADE_UP, slot.dtype) for slot in lowered.slots[side]]) for side in SIDES)
+    walk.closest(left, right, True)
 
 
 class _Live(NamedTuple):
@@ -76,6 +80,8 @@ class _Live(NamedTuple):
 
 
 class _Walk:
+    """One as-of join of two tables."""
+
     def __init__(
         self, options: Options, lowered: Lowered, tables: Mapping[Side, pa.Table], result: pa.Schema
     ) -> None:  # fmt: skip
@@ -86,6 +92,7 @@ class _Walk:
         }  # fmt: skip
 
     def result(self, is_compiled: bool) -> pa.Table | None:
+        """See `join_as_of`."""
         intake = Intake(self._lowered, {side: table.schema for side, table in self._tables.items()}, self._options.time)
         live: dict[Side, _Live] = {}
         long_text, times = True, dict[Side, Times]()
@@ -95,7 +102,7 @@ class _Walk:
             slots = intake.slots(side, table, side)
             live[side], times[side] = _Live.of(read, slots), read
             long_text &= slots.long_text
-        places = self._closest(live["left"].tuples, live["right"].tuples, is_compiled)
+        places = self.closest(live["left"].tuples, live["right"].tuples, is_compiled)
         if places is None:
             return None
         found = np.flatnonzero(places != NONE)
@@ -106,7 +113,7 @@ class _Walk:
         partner[left] = right
         return self._gathered(times["left"], partner)
 
-    def _closest(self, left: Sorted, right: Sorted, is_compiled: bool) -> Array | None:
+    def closest(self, left: Sorted, right: Sorted, is_compiled: bool) -> Array | None:
         """The place of each left tuple's closest partner, or NONE."""
         window = reach(left.coordinate, 1 - self._sizes["right"], 1)
         past = self._walk.last_partners(right, left, *window, is_compiled)

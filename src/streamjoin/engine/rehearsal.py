@@ -159,6 +159,9 @@ def _column(type_: pa.DataType, numbers: Any, missing: Any) -> pa.Array:
         return pa.array(numbers % 2 == 0, mask=missing)
     if t.is_dictionary(type_):
         return _column(type_.value_type, numbers, missing).dictionary_encode().cast(type_)
+    if t.is_struct(type_):
+        fields = list(type_)
+        return pa.StructArray.from_arrays([_column(f.type, numbers, missing) for f in fields], fields=fields)
     if t.is_decimal(type_):
         return pa.array(numbers % 10, mask=missing).cast(pa.decimal128(19, 0)).cast(type_)
     if t.is_integer(type_) or t.is_floating(type_):

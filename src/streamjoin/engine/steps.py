@@ -189,6 +189,7 @@ class Steps:
     def exercise(self) -> None:
         """Call what only results call, whether or not there were any: for a rehearsal."""
         plain.rehearse()
+        self.results.exercise()
         for side in SIDES:
             payload = self.payload[side]
             for rows in (np.arange(payload.first, payload.end), np.array([-1, payload.end - 1])):

@@ -26,6 +26,7 @@ from ..compile.cache import cache_directory
 from ..errors import ArgumentError, BackPressure, DataError, StateError
 from ..predicate import Predicate, not_too_deep
 from ..predicate.lower import lower
+from ..predicate.render import render
 from ..side import SIDES, Side
 from ..store.costs import costs
 from ..window import Duration, TimeWindow, Window
@@ -265,6 +266,10 @@ class WindowJoin:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        chosen = f"how={self.options.how!r}, match={self.options.match!r}, order={self.options.order!r}"
+        return f"<WindowJoin on {render(self.plan.predicate)!r}, {chosen}: {self._state}>"
 
     # -- the walk of a batch ---------------------------------------------------------------------------------------
 

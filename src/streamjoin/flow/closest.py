@@ -31,7 +31,7 @@ class ClosestPartners:
     def __init__(self, match: str) -> None:
         self._only_past = match == "latest"
         self._open = RunBuffer()
-        """(coordinate, row) of all open rows, and of decided ones whose window is open."""
+        """(coordinate, row) of all undecided rows, and of decided ones that nobody has asked for since."""
         self._due = RunBuffer()
         """(time, row): the row is decided, if it is not yet, once all partners to come are later than this time."""
         self._known: Integers = np.empty((4, 0), np.int64)
@@ -94,17 +94,21 @@ class ClosestPartners:
 
     def first(self) -> tuple[int, int] | None:
         """The coordinate and the row of the undecided row that comes first."""
+        self._drop_decided()
+        return self._open.first()
+
+    def first_row(self) -> int | None:
+        self._drop_decided()
+        return self._open.smallest(1)
+
+    def _drop_decided(self) -> None:
+        """Let go of decided rows, if the first one is decided."""
         first = self._open.first()
         if first is not None and self._decided[first[1] - self._base]:
             front = self._open.pop_below(self._decided_below)
             assert front is not None
             undecided = ~self._decided[front[1] - self._base]
             self._open.push([column[undecided] for column in front])
-            first = self._open.first()
-        return first
-
-    def first_row(self) -> int | None:
-        return self._open.smallest(1)
 
     def first_partner(self) -> int:
         """The smallest row number of a partner that may be given out."""

@@ -24,8 +24,7 @@ class Progress:
     def horizon(self, side: Side) -> int | None:
         """No future tuple of this stream is earlier; None before its first."""
         reached = self.furthest[side]
-        others = self.furthest[other(side)]
-        if self._idle is not None and others is not None:
+        if self._idle is not None and (others := self.furthest[other(side)]) is not None:
             reached = others - self._idle if reached is None else max(reached, others - self._idle)
         return None if reached is None else max(reached - self.lateness, INT64_MIN)
 

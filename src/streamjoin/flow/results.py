@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..arrays import INT64_MIN, Rows
 from ..side import SIDES, Side
-from .closest import NONE, ClosestPartners
+from .closest import NO_ROWS, NONE, ClosestPartners
 from .front import Step
 from .meetings import meet, meet_new, smallest_row
 from .runs import RunBuffer
@@ -239,6 +239,11 @@ class Results:
         known += [smallest_row(pair[side == "right"]) for pair in self._ready[len(known) :]]
         rows = (*known, held, opened, partner)
         return min((row for row in rows if row is not None and row != MISSING), default=None)
+
+    def exercise(self) -> None:
+        """Call what only pairs call: for a rehearsal."""
+        if self._closest is not None:
+            self._closest.offer(NO_ROWS, NO_ROWS, NO_ROWS)
 
     def forget(self, side: Side, row: int) -> None:
         """Rows below this one are no longer needed by anyone."""

@@ -125,12 +125,14 @@ class Crew:
             lines: Integers = np.array([*table, 0, 0, first], np.int64)
             where = lines.ctypes.data, slots.ctypes.data if len(slots) else 0
             count, first, _taken = len(table) // 3, 0, 0
+            held = jobs, lines, slots
             while first < parts:
-                first = self._round(helpers, (count, *where, 0), first, parts, threads)
+                first = self._round(helpers, held, (count, *where, 0), first, parts, threads)
                 unfinished = _unfinished(slots)
                 yield
                 while len(unfinished):
-                    self._round(helpers, (count, *where, unfinished.ctypes.data), 0, len(unfinished), threads)
+                    again = count, *where, unfinished.ctypes.data
+                    self._round(helpers, (*held, unfinished), again, 0, len(unfinished), threads)
                     unfinished = _unfinished(slots)
                     yield
         finally:
@@ -151,8 +153,10 @@ class Crew:
                 raise RuntimeError(FAILED)
             yield
 
-    def _round(self, helpers: Helpers, where: tuple[int, ...], first: int, parts: int, threads: int) -> int:
-        """One round; returns how many parts were taken."""
+    def _round(
+        self, helpers: Helpers, held: tuple[object, ...], where: tuple[int, ...], first: int, parts: int, threads: int
+    ) -> int:
+        """One round; returns how many parts were taken. Threads know what is `held` by its address only."""
         board = helpers.board
         taken = -1
         try:
@@ -169,6 +173,7 @@ class Crew:
             until = time.monotonic() + GRACE
             while not finished(board, taken) and time.monotonic() < until:
                 pass
+            helpers.keep(held)
             helpers.close(wait=False)
             raise
         if board[ERRORS]:

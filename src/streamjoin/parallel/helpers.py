@@ -1,6 +1,7 @@
 """Threads that help one caller: they live on its board, and come back to Python only for tasks that are not compiled.
 
-A thread holds the board and the list of such tasks, and nothing else, so that a crew that is dropped can be collected.
+A thread holds the board, the list of such tasks and what is to be kept for it, and nothing else, so that a crew that is
+dropped can be collected.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Helpers:
         self.count = count
         self.board: Integers = new_board(count)
         self._tasks: deque[Callable[[], None] | None] = deque()
+        self._kept: list[object] = []
         self._threads: list[threading.Thread] = []
         self.is_closed = False
         _ALL.add(self)
@@ -37,7 +39,7 @@ class Helpers:
         while len(self._threads) < self.count and not self.is_closed:
             number = len(self._threads) + 1
             thread = threading.Thread(
-                target=_live, args=(self.board, number, self._tasks, same_for_threads()),
+                target=_live, args=(self.board, number, self._tasks, self._kept, same_for_threads()),
                 name=f"streamjoin_{number}", daemon=True,
             )  # fmt: skip
             thread.start()
@@ -48,6 +50,10 @@ class Helpers:
         self.start()
         self._tasks.append(task)
         set_flag(self.board, LEAVE, 1)
+
+    def keep(self, used: object) -> None:
+        """Threads may use this until they end."""
+        self._kept.append(used)
 
     def close(self, wait: bool) -> None:
         """End all threads; those that are busy end as soon as they can."""
@@ -67,7 +73,9 @@ class Helpers:
             thread.join(max(until - time.monotonic(), 0.0))
 
 
-def _live(board: Any, number: int, tasks: deque[Callable[[], None] | None], begin: Callable[[], None]) -> None:
+def _live(
+    board: Any, number: int, tasks: deque[Callable[[], None] | None], kept: list[object], begin: Callable[[], None]
+) -> None:  # fmt: skip
     begin()
     while True:
         work(board, number)

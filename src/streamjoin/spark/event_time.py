@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from ..arguments import unused
 from ..arrow.times import TimeColumns
 from ..errors import ArgumentError
 from ..side import SIDES, Side
@@ -54,16 +55,14 @@ class ResultTime:
     def of(cls, spec: JoinSpec, frames: dict[Side, Any], name: Any) -> ResultTime | None:
         """What the call asks for, and what the inputs' watermarks need."""
         assert spec.options.time is not None
+        # Rows without a partner come when their windows close: they would be behind the watermark.
         carries = len(delays(frames, spec.options.time)) == len(SIDES) and spec.options.how == "inner"
         carries = carries and spec.options.match == "all"
         taken = {column.lower() for column in [*spec.result.names, *([LATE] if spec.keeps_late else [])]}
         if name is None:
             if not carries:
                 return None
-            numbers = iter(range(2, len(taken) + 3))
-            name = RESULT_TIME
-            while name in taken:
-                name = f"{RESULT_TIME}_{next(numbers)}"
+            name = unused(RESULT_TIME, taken)
         elif not isinstance(name, str) or not name:
             raise ArgumentError(
                 f"result_time: {name!r} is not valid; give a name for the column with the result's time"

@@ -7,6 +7,7 @@ import io
 import re
 from typing import Any
 
+from ..arguments import unused
 from .progress import NAME
 
 _OBSERVED = re.compile(r"CollectMetrics (.+?), \[")
@@ -16,7 +17,7 @@ _OBSERVED = re.compile(r"CollectMetrics (.+?), \[")
 def unused_name(*inputs: Any) -> str:
     """The usual name, with a number if the inputs have figures of that name: so where they are results of joins."""
     taken = {name for frame in inputs for name in _OBSERVED.findall(_plan(frame))}
-    return next(name for name in (NAME, *(f"{NAME}_{n}" for n in range(2, len(taken) + 3))) if name not in taken)
+    return unused(NAME, taken)
 
 
 def _plan(frame: Any) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from weakref import WeakSet
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 
 from ..errors import StateError
 from ..version import __version__
@@ -14,12 +15,16 @@ from ..version import __version__
 MODULE = "streamjoin.version"
 _FOUND = "version string, problem string, python string"
 _FIT: WeakSet[Any] = WeakSet()
-"""Sessions whose workers have been asked."""
+"""Applications (on a Connect server: sessions) whose workers have been asked."""
 
 
 def check_python_workers(session: Any) -> None:
-    """Raise an error if the workers lack this package or have another version of it. One is asked, once a session."""
-    if session in _FIT:
+    """Raise an error if the workers lack this package or have another version of it. One is asked, and only once."""
+    try:
+        application = session.sparkContext
+    except PySparkException:
+        application = session
+    if application in _FIT:
         return
     ((version, problem, python),) = session.range(0, 1, 1, 1).mapInArrow(_look(MODULE), _FOUND).collect()
     remedy = (
@@ -34,7 +39,7 @@ def check_python_workers(session: Any) -> None:
             f"stream_join: Spark's Python workers ({python}) have streamjoin {version}, and the driver {__version__}; "
             f"{remedy}"
         )
-    _FIT.add(session)
+    _FIT.add(application)
 
 
 def _look(module: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

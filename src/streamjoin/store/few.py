@@ -17,9 +17,16 @@ import numpy as np
 
 from ..arrays import Integers
 from .batch import Batch, PairSink, Probing
+from .few_scan import Search
 from .hash import HashIndex
 from .index import Index
-from .ordered import OrderedIndex
+from .ordered import TAIL, OrderedIndex
+from .ranges import Ranges
+from .scan import ScanIndex
+from .subwindow import FEW_PROBES
+
+ROOM = TAIL + FEW_PROBES
+"""Tuples that may be added to a tail until it is indexed."""
 
 
 class Few(Protocol):
@@ -28,6 +35,10 @@ class Few(Protocol):
     @property
     def newest(self) -> Index:
         """The subwindow that gets new tuples."""
+
+    @property
+    def scanned(self) -> ScanIndex | None:
+        """What `few_scan` can store new tuples in and scan; None: `probe_few` must do that."""
 
     def probe_few(self, batch: Batch, sink: PairSink) -> Iterator[int]:
         """Find pairs. Gives the comparisons since the last time, each time the sink was filled further."""
@@ -44,6 +55,7 @@ class FewHashed:
     def __init__(self, subwindows: Sequence[HashIndex]) -> None:
         self._subwindows = subwindows
         self.newest = subwindows[-1]
+        self.scanned = None
 
     @staticmethod
     def of(subwindows: Sequence[Index]) -> FewHashed | None:
@@ -63,7 +75,10 @@ class FewHashed:
 
 class FewSearched:
     """A chain of ordered indexes whose runs share a key space: all runs are probed in one call, and the tuples of the
-    newest subwindow that are not indexed yet are scanned."""
+    newest subwindow that are not indexed yet are scanned.
+
+    `few_scan` has a copy of these. Who gives it new tuples inserts them into the newest subwindow as well.
+    """
 
     def __init__(self, subwindows: Sequence[OrderedIndex]) -> None:
         self._subwindows = subwindows
@@ -72,6 +87,8 @@ class FewSearched:
         tables = [subwindow.run_table() for subwindow in subwindows]
         self._of_newest = tables[-1]
         self._runs: Integers = np.concatenate(tables)
+        self._tail: ScanIndex | None = None
+        self._is_refused = False
 
     @staticmethod
     def of(subwindows: Sequence[Index]) -> FewSearched | None:
@@ -91,6 +108,26 @@ class FewSearched:
         newest = self.newest
         is_same = self._subwindows == subwindows and newest.run_table() is self._of_newest
         return is_same and not newest.is_to_be_indexed
+
+    @property
+    def scanned(self) -> ScanIndex | None:
+        newest, tail = self.newest, self._tail
+        if self._is_refused or newest.has_belated:
+            return None
+        if tail is None or tail.count != newest.tail_count:
+            tail = self._tail = newest.tail_copy(ROOM)
+        return tail if tail.room >= FEW_PROBES else None
+
+    def refuse(self) -> None:
+        """The tuples cannot be scanned by `few_scan`."""
+        self._is_refused = True
+
+    def search(self, left_probes: bool) -> Search:
+        """See `few_scan.Searched`: the tuples that are indexed."""
+        return self._indexed.search(self._runs, left_probes)
+
+    def ranges(self, batch: Batch) -> Ranges:
+        return self._indexed.ranges(batch)
 
     def probe_few(self, batch: Batch, sink: PairSink) -> Iterator[int]:
         newest, probing = self.newest, Probing(batch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Integers, Places
+from ..arrays import INT64_MAX, INT64_MIN, Integers, Places
 from ..compile.cache import compiled
 from ..compile.generic import extremes
 
@@ -17,12 +17,10 @@ class IntegerColumn:
 
     def __init__(self, capacity: int, explicit: bool = False) -> None:
         self._capacity = capacity
-        self._explicit = explicit
         self._count = 0
         self.first = 0
-        self.array: Integers | None = None
-        self.lowest = np.iinfo(np.int64).max
-        self.highest = np.iinfo(np.int64).min
+        self.array: Integers | None = np.empty(capacity, np.int64) if explicit else None
+        self.lowest, self.highest = INT64_MAX, INT64_MIN
 
     @property
     def nbytes(self) -> int:
@@ -38,7 +36,7 @@ class IntegerColumn:
         begins, lowest, highest, counts_up, ascends = _put(values, array, start)
         if not start:
             self.first = begins
-        if self.array is None and (self._explicit or not counts_up or begins != self.first + start):
+        if self.array is None and (not counts_up or begins != self.first + start):
             self.array = np.empty(self._capacity, np.int64)
             self.array[:start] = np.arange(self.first, self.first + start)
             self.array[start : start + count] = values

@@ -19,14 +19,17 @@ import numpy as np
 from ..arrays import Integers, Words
 from ..compile.generic import extremes
 from ..payload.segments import address_of
+from ..side import other
 from ..tasks import Job, Walk, one_after_another, together
 from .batch import Batch, PairSink, Probing, concatenated
 from .check_kernels import ITSELF, check_runs_source, check_source, row_pairs
+from .few_scan import Search
 from .index import Index, IndexKind, Opening
+from .integer_column import IntegerColumn
 from .key_choice import KeyChooser
 from .keyspace import KeySpace
 from .ranges import Ranges
-from .run_probe import probe_runs, probe_runs_part
+from .run_probe import BLOCK_WORDS, probe_runs, probe_runs_part
 from .runs import SLOTS, padded
 from .scan import ScanIndex
 from .sorting import sort_words
@@ -35,8 +38,8 @@ from .subwindow import Subwindow
 from .word_jobs import computed_ranges, sorted_words
 from .words import COMPARED, DONE, NEXT, PLACE_BITS, RUN, WordIndex, new_state
 
-TAIL = 1024
-"""The longest tail: one block of a scan."""
+TAIL = 2048
+"""The longest tail: two blocks of a scan. To index it takes as long as to scan a few hundred such blocks."""
 SCANNED_TAIL = 1 << 19
 """The most comparisons of a batch with a tail: to sort a few tuples takes as long. Dear ones are fewer."""
 SHORTEST_TAIL = 64
@@ -307,6 +310,24 @@ class OrderedIndex(Subwindow):
             if ranges.irregular is not None:
                 yield from self.scan(probing, probing.mine(ranges.irregular), sink, 0, self.count)
 
+    @property
+    def tail_count(self) -> int:
+        """How many tuples are not indexed yet."""
+        return self.count - self._indexed
+
+    def tail_copy(self, room: int) -> ScanIndex:
+        """These tuples in a scanned subwindow that has room for some more."""
+        tail = ScanIndex(self.tail_count + room, self.stored)
+        tail.row = IntegerColumn(tail.capacity, explicit=True)
+        if tail.room > room:
+            where = slice(self._indexed, self.count)
+            slots: list[Any] = [None] * len(self.stored.lowered.slots[self.stored.side])
+            for number, slot in self.slots.items():
+                slots[number] = slot[where]
+            row, coordinate = (column.slice(where.start, where.stop) for column in (self.row, self.coordinate))
+            tail.insert(_stored_only(row, coordinate, slots))
+        return tail
+
     def probe_tail(self, batch: Batch, sink: PairSink) -> Iterator[int]:
         """Compare few regular tuples with those that are not indexed yet."""
         if self._indexed < self.count:
@@ -354,6 +375,24 @@ class OrderedIndex(Subwindow):
             )  # fmt: skip
             sink.add_rows(found)
             yield int(state[COMPARED]) - compared
+
+    def search(self, runs: Integers, left_probes: bool) -> Search:
+        """A search by few tuples in runs of this key space."""
+        space = self._space
+        assert space is not None
+        entry, slots = probe_runs_part, 0
+        if not space.decides:
+            entry = self.stored.entry(check_runs_source, "check_runs_part")
+            slots = len(self.stored.lowered.tested[other(self.stored.side)])
+        block: Integers = np.zeros(BLOCK_WORDS + slots, np.int64)
+        block[:9] = address_of(runs), *runs.shape, 0, 0, 0, 1, int(_PLACE_MASK), int(space.rest_mask)
+        block[16] = left_probes
+        return Search(entry, block, runs)
+
+    def ranges(self, batch: Batch) -> Ranges:
+        """What probing tuples ask for in this subwindow's key space."""
+        assert self._space is not None
+        return self._space.ranges(batch)
 
     def group_jobs(self, group: Sequence[Self], probing: Probing, parts: int, left_probes: bool) -> list[Job] | None:
         space = self._space

@@ -42,6 +42,10 @@ class ScanIndex(Subwindow):
         """Few tuples may meet it as it is (`store.few`)."""
         return self
 
+    @property
+    def scanned(self) -> ScanIndex | None:
+        return self
+
     def forget_below(self, coordinate: int) -> None:
         """Let go of the tuples below a coordinate but for the last one, if they come first and are the most, to have
         room for others. Nobody may know the places of the rest, which moves to the front."""

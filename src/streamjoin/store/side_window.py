@@ -58,7 +58,7 @@ class SideWindow:
         self, lowered: Lowered, side: Side, index: str, run_all: RunAll, device: Device | None = None
     ) -> None:  # fmt: skip
         by_grid = grid_keys(lowered, side) if index == "auto" else None
-        self._stored = StoredSide(lowered, side, by_grid)
+        self.stored = StoredSide(lowered, side, by_grid)
         self._keys = KeyChooser(lowered, side)
         self._chooser = IndexChooser(index, self._keys, by_grid, device)
         self._device, self._device_lock = device, threading.Lock()
@@ -94,7 +94,7 @@ class SideWindow:
 
     def share_among(self, workers: int) -> None:
         """So many threads may share the insertion of a batch."""
-        self._stored.workers = workers
+        self.stored.workers = workers
 
     def insert(self, batch: Batch, floor: int | None = None) -> None:
         """Take tuples in. No tuple to come meets one below the floor."""
@@ -109,7 +109,7 @@ class SideWindow:
 
     def take_deferred(self) -> list[Job]:
         """What is left to be stored after `inserting`; the caller sees it done."""
-        return self._stored.take_deferred()
+        return self.stored.take_deferred()
 
     @property
     def is_scanned(self) -> bool:
@@ -160,7 +160,7 @@ class SideWindow:
     def adopt(self, subwindows: Sequence[Index]) -> None:
         """Take in sealed subwindows of another window, oldest first."""
         for subwindow in subwindows:
-            subwindow.attach(self._stored, self._keys)
+            subwindow.attach(self.stored, self._keys)
         self._chain.subwindows = [*self._chain.subwindows, *subwindows]
 
     def insert_sealed(self, batch: Batch) -> list[Index]:
@@ -196,7 +196,7 @@ class SideWindow:
 
     def _has_vain_grids(self) -> bool:
         """Whether grids that the estimates rest on have been in vain."""
-        return GRID in self._chooser.estimates and self._stored.are_vain(self._chooser.reached_together)
+        return GRID in self._chooser.estimates and self.stored.are_vain(self._chooser.reached_together)
 
     def _is_surprised(self) -> bool:
         """Whether searches have had far more comparisons than the estimate was made for."""
@@ -216,9 +216,9 @@ class SideWindow:
             for high in (some.high, later)
         )
         self._chooser.note_reach(Reached(reach / len(some), from_low / len(some), together, self.count))
-        self._chooser.grids_are_vain = self._stored.are_vain(together)
+        self._chooser.grids_are_vain = self.stored.are_vain(together)
         if self._chooser.grids_are_vain:
-            self._stored.vain_grids.clear()
+            self.stored.vain_grids.clear()
         self._chooser.compare_paths(self.count)
         self._chain.scanned = not self._chooser.searches
 
@@ -265,7 +265,7 @@ class SideWindow:
         subwindows = self._chain.subwindows
         others = [place for place, subwindow in enumerate(subwindows) if subwindow.name != HASH.name]
         if others:
-            self._stored.shared(HashTable).reserve(self.count)
+            self.stored.shared(HashTable).reserve(self.count)
         for place in others:
             other_ = subwindows[place]
             subwindows[place] = HASH.open(self._opening(other_.tuples, self.count, None))
@@ -394,7 +394,7 @@ class SideWindow:
     def _on_cpu(self, pairs: int, probes: int) -> float:
         """Nanoseconds that scans of so many pairs take."""
         by_grid = probes * self._chooser.estimates.get(GRID, math.inf)
-        return min(pairs * self._stored.comparison, by_grid)
+        return min(pairs * self.stored.comparison, by_grid)
 
     @property
     def _scans(self) -> list[ScanIndex]:
@@ -443,7 +443,7 @@ class SideWindow:
         self._chain.subwindows = []
         self._few = None
         self._spare.clear()
-        self._stored.forget_shared()
+        self.stored.forget_shared()
         if self._device is not None:
             self._device.clear()
 
@@ -482,7 +482,7 @@ class SideWindow:
         return choice.kind.open(self._opening(capacity, window, previous))
 
     def _opening(self, capacity: int, window: int, previous: Index | None) -> Opening:
-        return Opening(capacity, self._stored, self._keys, window, previous, self._run_all, self._spare)
+        return Opening(capacity, self.stored, self._keys, window, previous, self._run_all, self._spare)
 
     def figures(self) -> dict[str, Any]:
         """What holds the window, on which keys, and why."""

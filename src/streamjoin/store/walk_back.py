@@ -28,7 +28,7 @@ MOST_STORED = 2**31 - 2
 """Places have 32 bits."""
 AT_ONCE = 1 << 16
 """Probing tuples that walk in one call of compiled code."""
-FREE, PATIENCE = 1 << 20, 64
+FREE, PATIENCE = 1 << 20, 256
 """Comparisons that are always made, in about a millisecond, and for each probing tuple, on average, besides. Where it
 takes more, an index is the better way."""
 

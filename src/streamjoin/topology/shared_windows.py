@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ..compile.background import is_rehearsing
 from ..side import SIDES, Side, other
-from ..store import Batch, PairSink, Probing, SideWindow, few_scan
+from ..store import Batch, PairSink, Probing, SideWindow
 from ..store.batch import lasting
 from ..tasks import together
 from .protocol import NO_FLOORS, Chores, Floors, Pairs, Setting, Unmet
@@ -44,7 +44,7 @@ class SharedWindows:
     def _small_step(self, batches: Mapping[Side, Batch], floors: Floors) -> Iterator[Pairs] | None:
         """Take a small step with batches that are not empty; None: this must be an ordinary one."""
         if is_rehearsing():
-            few_scan.rehearse()
+            self._small.rehearse()
             return None
         return self._small.step(batches, floors)
 
@@ -159,4 +159,5 @@ class SharedWindows:
         """Let the tuples go. There are no threads but the crew's, which belongs to the engine."""
         for window in self._windows.values():
             window.clear()
+        self._small.release()
         self._search.release()

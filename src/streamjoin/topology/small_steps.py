@@ -15,9 +15,8 @@ from collections.abc import Iterator, Mapping
 from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, SideWindow
 from ..store.batch import Decide
-from ..store.few import Few
-from ..store.few_scan import MOST_TUPLES, FewScans
-from ..store.scan import ScanIndex
+from ..store.few import Few, FewSearched
+from ..store.few_scan import MOST_TUPLES, FewScans, rehearse
 from ..store.subwindow import FEW_PROBES
 from .protocol import Floors, Pairs
 
@@ -43,6 +42,10 @@ class SmallSteps:
     def comparisons(self) -> int:
         return self._compared + self._scans.comparisons
 
+    def rehearse(self) -> None:
+        """Compile what small steps call, and ordinary ones do not."""
+        rehearse(window.stored for window in self._windows.values())
+
     def step(self, batches: Mapping[Side, Batch], floors: Floors) -> Iterator[Pairs] | None:
         """Take a small step; None: it must be an ordinary one."""
         found = self._begun(batches, floors) if self._in_a_row < IN_A_ROW else None
@@ -59,6 +62,10 @@ class SmallSteps:
                 self._probes[side] += len(batch.row)
         return found
 
+    def release(self) -> None:
+        """Let all memory go: no step will follow."""
+        self._scans.release()
+
     def _begun(self, batches: Mapping[Side, Batch], floors: Floors) -> Iterator[Pairs] | None:
         most = max([len(batch.row) for batch in batches.values()], default=0)
         if most > FEW_PROBES and (most > MOST_TUPLES or self._is_pausing()):
@@ -69,13 +76,21 @@ class SmallSteps:
             if place is None:
                 return None
             places[side] = place
-        left, right = places["left"], places["right"]
-        if isinstance(left, ScanIndex) and isinstance(right, ScanIndex):
-            found = self._scans.step({"left": left, "right": right}, batches, floors)
+        searched = {side: place for side, place in places.items() if isinstance(place, FewSearched)}
+        if most > FEW_PROBES and searched:
+            return None
+        left, right = places["left"].scanned, places["right"].scanned
+        if left is not None and right is not None:
+            found = self._scans.step({"left": left, "right": right}, batches, floors, searched)
             if found is not None:
+                for side, place in searched.items():
+                    if side in batches:
+                        place.newest.insert(batches[side])
                 return found
             if self._scans.has_too_many:
                 self._pause = IN_A_ROW
+            for place in searched.values():
+                place.refuse()
         return self._piece_by_piece(places, batches) if most <= FEW_PROBES else None
 
     def _is_pausing(self) -> bool:
@@ -86,10 +101,14 @@ class SmallSteps:
         for side, batch in batches.items():
             places[side].newest.insert(batch)
         for side, batch in batches.items():
-            sink = self._sinks[side]
-            for compared in places[other(side)].probe_few(batch, sink):
-                self._compared += compared
-                if sink.is_full:
-                    yield sink.take()
-            if sink.count:
+            yield from self._drained(side, places[other(side)].probe_few(batch, self._sinks[side]))
+
+    def _drained(self, side: Side, found: Iterator[int]) -> Iterator[Pairs]:
+        """The pairs that are found for one side's tuples."""
+        sink = self._sinks[side]
+        for compared in found:
+            self._compared += compared
+            if sink.is_full:
                 yield sink.take()
+        if sink.count:
+            yield sink.take()
