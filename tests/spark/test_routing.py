@@ -43,6 +43,8 @@ FORMS = [
     "l.{a} BETWEEN r.{b} AND r.{b} OR l.{a} BETWEEN r.{b} + 2 AND r.{b} + 3",
     "abs(l.{a} - r.{b}) <= 1",
     "abs(l.{a} - r.{b}) < r.{c}",
+    "abs(l.{a} - r.{b}) < CAST(r.{c} AS double)",
+    "abs(l.{a} - r.{b}) <= 1e0",
     "abs(r.{b} - l.{a} - r.{c}) <= 2",
     "l.{a} - r.{b} BETWEEN -1 AND 1",
     "r.{b} - l.{a} BETWEEN -1 AND 1",

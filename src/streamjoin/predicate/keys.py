@@ -157,11 +157,12 @@ def _stored_bits(band: Band, own: list[Expr]) -> int | None:
     middle lies in the interval if the bound is a number that is not negative.
     """
     found = [_difference(source) for source in band.sources]
-    if band.kind != "band" or len({difference for difference, _ in found}) > 1 or found[0][0] is None:
+    difference = found[0][0]
+    if band.kind != "band" or difference is None or any(other != difference for other, _ in found):
         return None
-    if _has_floats(band):
+    types = {node.type for node in walk(difference) if len(sides(node)) == 2}
+    if all(type_.is_float for type_ in types):
         return 64
-    types = {node.type for node in _nodes(band) if len(sides(node)) == 2 and node.type != BOOLEAN}
     if len(types) > 1 or (own != [band.key] and own != [_negated(band.key)]):
         return None
     if not any(is_magnitude for _, is_magnitude in found):

@@ -51,10 +51,16 @@ def block_key(lowered: Lowered, schemas: dict[Side, pa.Schema]) -> tuple[PointKe
     found = [
         (choice, size)
         for choice in point_keys(lowered)
-        if choice[1].bounded and _slot(lowered, choice).encoding.domain != "prefix"
+        if choice[1].bounded and _can_be_cut(lowered, choice)
         if (size := _block_size(lowered, schemas, choice)) is not None
     ]
     return min(found, key=lambda one: _is_moment(lowered, one[0]), default=None)
+
+
+def _can_be_cut(lowered: Lowered, choice: PointKey) -> bool:
+    """Whether the key's slot holds numbers, not beginnings of texts; low bits can be cut off integers only."""
+    is_number = _slot(lowered, choice).encoding.domain != "prefix"
+    return is_number and (choice[1].stored_bits == 64 or _float_bits(lowered, choice) is None)
 
 
 def has_many_blocks(lowered: Lowered, choice: PointKey, size: float, workers: int) -> bool:
