@@ -2,8 +2,8 @@
 
 Law: the later of two tuples finds the pair. It probes where the earlier one is stored. Within a micro-batch, right
 tuples find left ones, unless the merged order counts: then it says which is later. One worker stores each tuple; where
-tuples are routed by ranges or blocks, several may store it, and one of them answers. So each pair is found exactly once,
-however the tuples are shared out.
+tuples are routed by ranges or blocks, several may store it, and one of them answers. So each pair is found exactly
+once, however the tuples are shared out.
 """
 
 from __future__ import annotations
