@@ -17,6 +17,8 @@ from typing import Any, Self
 import numpy as np
 
 from ..arrays import Integers, Words
+from ..compile.background import is_rehearsing
+from ..compile.entries import address_of_entry
 from ..compile.generic import extremes
 from ..payload.segments import address_of
 from ..side import other
@@ -362,6 +364,8 @@ class OrderedIndex(Subwindow):
             kernel, slots = probe_runs, []
         else:
             kernel, slots = self.stored.kernel(check_runs_source, "check_runs"), self.stored.tested_of_probes(batch)
+        if is_rehearsing():  # small steps will call it
+            address_of_entry(self._search_entry(space))
         low, high, owner, state = ranges.low, ranges.high, ranges.owner, new_state()
         if not probing.is_whole:
             mine = probing.share(len(low))
@@ -376,14 +380,15 @@ class OrderedIndex(Subwindow):
             sink.add_rows(found)
             yield int(state[COMPARED]) - compared
 
+    def _search_entry(self, space: KeySpace) -> Any:
+        return probe_runs_part if space.decides else self.stored.entry(check_runs_source, "check_runs_part")
+
     def search(self, runs: Integers, left_probes: bool) -> Search:
         """A search by few tuples in runs of this key space."""
         space = self._space
         assert space is not None
-        entry, slots = probe_runs_part, 0
-        if not space.decides:
-            entry = self.stored.entry(check_runs_source, "check_runs_part")
-            slots = len(self.stored.lowered.tested[other(self.stored.side)])
+        entry = self._search_entry(space)
+        slots = 0 if space.decides else len(self.stored.lowered.tested[other(self.stored.side)])
         block: Integers = np.zeros(BLOCK_WORDS + slots, np.int64)
         block[:9] = address_of(runs), *runs.shape, 0, 0, 0, 1, int(_PLACE_MASK), int(space.rest_mask)
         block[16] = left_probes
@@ -404,10 +409,8 @@ class OrderedIndex(Subwindow):
         if not reached or not len(ranges.low):
             return []
         batch = probing.batch
-        if space.decides:
-            entry, slots = probe_runs_part, []
-        else:
-            entry, slots = self.stored.entry(check_runs_source, "check_runs_part"), self.stored.tested_of_probes(batch)
+        entry = self._search_entry(space)
+        slots = [] if space.decides else self.stored.tested_of_probes(batch)
         runs = np.concatenate([subwindow.run_table() for subwindow in reached])
         if not len(runs):
             return []
