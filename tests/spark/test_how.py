@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -19,8 +20,10 @@ from hypothesis import strategies as st
 import streamjoin as sj
 from streamjoin.engine.options import How
 from streamjoin.side import SIDES
-from streamjoin.spark.identity import identities, places_of
+from streamjoin.spark import pickled_state
+from streamjoin.spark.identity import _hash_bytes, _hash_bytes_in_numpy, identities, places_of
 from streamjoin.spark.segments import Cache
+from streamjoin.spark.worker_state import NAME
 from streamjoin.testing import assert_same_rows
 
 from ..long import LONG
@@ -227,3 +230,51 @@ def test_identities_follow_from_values_alone() -> None:
     assert found(more) == first[3:] + first
     assert found(table.slice(2, 2)) == first[2:4]
     assert found(table.slice(0, 1)) == first[:1], "a NULL, and no other value in its column"
+
+
+TWINS = "8yn0iYCKYHlIj4-BwPqk", "GReLUrM4wMqfg9yzV3KQ"
+"""Two texts with the same 64-bit FNV-1a hash."""
+
+
+@pytest.mark.parametrize("how", ["anti", "left", "semi"])
+def test_equal_hashes_of_texts_are_not_equal_rows(how: str, tmp_path: Path) -> None:
+    schema = pa.schema([("ts", pa.int64()), ("x", pa.string())])
+    left, right = (pa.table([[5] * len(texts), texts], schema=schema) for texts in (TWINS, TWINS[:1]))
+    arguments: dict[str, Any] = dict(on="l.x = r.x", how=how, window=sj.TimeWindow(10), time="ts")
+    spec = make_spec(schema, schema, workers=4, bounded=True, cache=str(tmp_path), **arguments)
+    assert_same_rows(Simulated(spec).step([left], [right]), sj.join(left, right, **arguments))
+
+
+def test_identities_of_hard_values() -> None:
+    """They are those of the compiled hash, differ where rows do, and NULL is like no value."""
+    schema = pa.schema([("ts", pa.int64()), ("x", pa.string()), ("n", pa.int64())])
+    spec = make_spec(schema, schema, on="l.x = r.x AND l.n = r.n", window=10, time="ts")
+    texts = ["", None, "a", "a" * 7, "a" * 8, "a" * 9, "b" * 20, "é" * 30, *TWINS]
+    table = pa.table(
+        [[0] * 2 * len(texts), texts * 2, [0] * len(texts) + [None] * len(texts)], schema=schema
+    )  # fmt: skip
+    words = identities(spec, "left", table, np.zeros(table.num_rows, np.int64))
+    for one in words:
+        assert len(np.unique(one)) == table.num_rows - 1 or len(np.unique(one)) == table.num_rows
+    assert len(np.unique(words, axis=1).T) == table.num_rows
+    content, starts = np.frombuffer(b"abcdefgh" * 3, np.uint8), np.array([0, 0, 3, 24])
+    found = [np.full(3, 7, np.uint64) for _ in range(2)]
+    _hash_bytes(starts, content, found[0])
+    _hash_bytes_in_numpy(starts, content, found[1])
+    assert found[0].tolist() == found[1].tolist()
+
+
+def test_a_left_row_has_few_candidates(tmp_path: Path) -> None:
+    """However many micro-batches bring partners for it."""
+    schema = pa.schema([("ts", pa.int64()), ("k", pa.int64())])
+    spec = make_spec(
+        schema, schema, on="l.k = r.k", match="nearest", window=1000, time="ts", workers=2, cache=str(tmp_path)
+    )  # fmt: skip
+    run = Simulated(spec)
+    run.step([pa.table([[100] * 50, [1] * 50], schema=schema)], [pa.table([[90], [1]], schema=schema)])
+    for time in range(101, 120):
+        row = pa.table([[time], [1]], schema=schema)
+        run.step([row.set_column(1, "k", pa.array([2]))], [row])
+    for state in run.states:
+        kept = pickled_state.load(state.get(NAME))
+        assert sum(entry.count for entry in kept.held["left"].marks) <= 2 * 70

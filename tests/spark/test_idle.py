@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from pathlib import Path
 from typing import Any
@@ -104,3 +105,24 @@ def test_progress_of_idle_streams() -> None:
     assert (progress.horizon("right"), progress.watermark) == (85, 85)
     progress.reach("left", 200)
     assert (progress.horizon("right"), progress.horizon("left")) == (175, 195)
+
+
+@pytest.mark.parametrize("routing", ["hash", "range"])
+def test_another_idle_timeout_does_not_move_time_back(routing: str, tmp_path: Path) -> None:
+    """What was late before a query is started again is late after it."""
+
+    def rows(*times: int) -> pa.Table:
+        return pa.table({"ts": times, "v": pa.array([1] * len(times), pa.int32())})
+
+    on = "l.v = r.v" if routing == "hash" else "l.v BETWEEN r.v - 1 AND r.v + 1"
+    schema = rows().schema.set(0, pa.field("ts", pa.int64()))
+    spec = make_spec(
+        schema, schema, on=on, window=10, time="ts", idle_timeout=20, workers=2, routing=routing, late="keep",
+        cache=str(tmp_path),
+    )  # fmt: skip
+    run = Simulated(spec)
+    run.step([rows(100, 101, 110)], [rows(90)])
+    run.step([rows(200)], [])
+    run.spec = dataclasses.replace(spec, idle_timeout=None)
+    assert run.step([], [rows(105, 106)]).num_rows == 0
+    assert sum(late.num_rows for late in run.late["right"]) == 2

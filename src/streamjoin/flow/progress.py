@@ -21,11 +21,16 @@ class Progress:
         self.lateness, self._idle = lateness, idle
         self.furthest: dict[Side, int | None] = {"left": None, "right": None}
 
+    def reached(self, side: Side) -> int | None:
+        """How far a stream counts as having come."""
+        own, others = self.furthest[side], self.furthest[other(side)]
+        if self._idle is None or others is None:
+            return own
+        return others - self._idle if own is None else max(own, others - self._idle)
+
     def horizon(self, side: Side) -> int | None:
         """No future tuple of this stream is earlier; None before its first."""
-        reached = self.furthest[side]
-        if self._idle is not None and (others := self.furthest[other(side)]) is not None:
-            reached = others - self._idle if reached is None else max(reached, others - self._idle)
+        reached = self.reached(side)
         return None if reached is None else max(reached - self.lateness, INT64_MIN)
 
     def is_ahead(self, side: Side) -> bool:

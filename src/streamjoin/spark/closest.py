@@ -20,13 +20,16 @@ from .keyed_state import KeyedState
 from .marks import Marks
 from .questions import Questions, named, words_of
 from .segments import COORDINATE
-from .side_segments import SideSegments
+from .side_segments import ARRIVED, SideSegments
 from .spec import JoinSpec
 from .worker_state import SideState
 
 TIME, PLACE, DISTANCE = "__streamjoin_time", "__streamjoin_place", "__streamjoin_distance"
 """Columns of a candidate beside the right stream's own, and the coordinate of the left row: the partner's time and
 position, and its distance from the left row in time."""
+
+MOST_FOUND = 1 << 16
+"""Candidates of a micro-batch that are kept without a look at which are the closest."""
 
 
 class Candidates:
@@ -36,11 +39,18 @@ class Candidates:
         self._spec, self._kept, self._questions = spec, kept, questions
         self._marks = Marks("left", state, kept, closest)
         self._found: list[pa.Table] = []
+        self._rows, self._most = 0, MOST_FOUND
+        """How many are found, and so many that they are gone through for the closest ones."""
         self.unmatched = 0
         """How many rows this worker has reported without a partner."""
 
     def offer(self, stored: Mapping[Side, SideSegments], left: Integers, right: Integers) -> None:
         """Take some pairs of rows into account."""
+        if (
+            len(left) and left[0] < ARRIVED
+        ):  # right rows probe: in the merged order a left row's first younger partner is the closest
+            first = stored["left"].first_met(left)
+            left, right = left[first], right[first]
         (place, time), (partner, partner_time) = stored["left"].whereabouts(left), stored["right"].whereabouts(right)
         fits = partner_time <= (time if self._spec.options.match == "latest" else INT64_MAX)
         keys = place, _distance(time, partner_time), partner_time, partner
@@ -49,6 +59,11 @@ class Candidates:
         for name, key in zip((COORDINATE, DISTANCE, TIME, PLACE), keys, strict=True):
             table = table.append_column(name, pa.array(key[chosen]))
         self._found.append(table)
+        self._rows += table.num_rows
+        if self._rows > self._most:
+            self._found = [closest(pa.concat_tables(self._found))]
+            self._rows = self._found[0].num_rows
+            self._most = max(2 * self._rows, MOST_FOUND)
 
     def close(self, stored: SideSegments, floor: int | None) -> Iterator[pa.Table]:
         """Report the left rows below the floor with their partners, or ask and tell about them."""

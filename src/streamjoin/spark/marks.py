@@ -48,7 +48,7 @@ class Marks:
         """The marks with coordinates in [start, floor). All below the floor are forgotten."""
         found = []
         for entry in list(self._kept.marks):
-            if entry.lowest < floor:
+            if start < floor and entry.lowest < floor and entry.highest >= start:
                 marks = self._read(entry)
                 begin, end = np.searchsorted(marks.column(COORDINATE).to_numpy(), (start, floor))
                 found.append(marks.slice(begin, end - begin))

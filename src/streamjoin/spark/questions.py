@@ -9,6 +9,8 @@ closest partner counts (`closest`), the home asks in any case, and everybody tel
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 
@@ -26,26 +28,29 @@ WORDS = "__streamjoin_first", "__streamjoin_second"
 
 
 class Questions:
-    """What one worker asks and tells in a micro-batch: `outputs`, each for the place of a worker."""
+    """What one worker asks and tells in a micro-batch."""
 
     def __init__(self, spec: JoinSpec) -> None:
         self._spec = spec
-        self.outputs: list[Output] = []
+        self._said: dict[str, list[pa.Table]] = {}
 
     def ask(self, side: Side, table: pa.Table) -> None:
         """About rows that this worker answers for; the table also has their identities."""
-        self._send(ASKED[side], table)
+        self._said.setdefault(ASKED[side], []).append(table)
 
     def tell(self, side: Side, table: pa.Table) -> None:
         """What is known here of rows; the table has their identities."""
-        self._send(TOLD[side], table)
+        self._said.setdefault(TOLD[side], []).append(table)
 
-    def _send(self, kind: str, table: pa.Table) -> None:
+    def outputs(self) -> Iterator[Output]:
+        """All of it, each for the place of a worker."""
         workers = self._spec.workers
-        places = places_of(words_of(table), len(workers))
-        for place in np.unique(places):
-            rows = np.flatnonzero(places == place)
-            self.outputs.append(Output(workers[place], kind, table.take(pa.array(rows))))
+        for kind, tables in self._said.items():
+            table = pa.concat_tables(tables).combine_chunks()
+            places = places_of(words_of(table), len(workers))
+            for place in np.unique(places):
+                rows = np.flatnonzero(places == place)
+                yield Output(workers[place], kind, table.take(pa.array(rows)))
 
 
 def named(table: pa.Table, identity: Integers) -> pa.Table:

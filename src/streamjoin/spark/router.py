@@ -104,6 +104,7 @@ class Router:
             current.latest[message.side] = max(current.latest[message.side], message.latest)
             furthest = kept.furthest[message.side]
             kept.furthest[message.side] = message.latest if furthest is None else max(furthest, message.latest)
+        kept.furthest = self._spec.reached(kept.furthest)
         note = pickle.dumps((current.number, {g.number: g.splitters for g in living}))
         for message in messages:
             if message.body is not None:

@@ -103,9 +103,10 @@ def check_session(spark: Any, streaming: bool) -> int:
 
 
 def check_connector(jars: str) -> None:
-    """Raise an error if there is a Kafka connector among jars or packages that was made for another Spark."""
+    """Raise an error if there is a Kafka connector among jars or packages that was made for another major version of
+    Spark."""
     for made_for in re.findall(KAFKA + r"_[\d.]+[:-](\d+\.\d+[\w.]*?)(?:\.jar)?(?=[,\s]|$)", jars):
-        if made_for.split(".")[:2] != spark_version.split(".")[:2]:
+        if made_for.split(".")[0] != spark_version.split(".")[0]:
             raise ArgumentError(
                 f"spark.jars.packages: the Kafka connector is made for Spark {made_for}, and this is Spark "
                 f"{spark_version}; give org.apache.spark:{KAFKA}_2.13:{spark_version}"

@@ -50,9 +50,12 @@ class Settle:
         for side in SIDES:
             told = [words_of(table) for table in waiting[TOLD[side]]]
             met = np.concatenate([np.empty((2, 0), np.int64), *told], axis=1)
-            for table in waiting[ASKED[side]]:
-                has_met = _among(words_of(table), met)
-                rows = np.flatnonzero(has_met if semi else ~has_met)
+            asked = waiting[ASKED[side]]
+            words = [words_of(table) for table in asked]
+            has_met = _among(np.concatenate([np.empty((2, 0), np.int64), *words], axis=1), met)
+            for table, start in zip(asked, np.cumsum([0, *(table.num_rows for table in asked)]), strict=False):
+                chosen = has_met[start : start + table.num_rows]
+                rows = np.flatnonzero(chosen if semi else ~chosen)
                 alone = spec.alone(side, table.select(spec.schemas[side].names).take(pa.array(rows)))
                 yield alone, 0 if semi else alone.num_rows
 

@@ -220,6 +220,18 @@ class SideSegments:
             times[chosen] = self._times_of[number][places]
         return coordinate, times
 
+    def first_met(self, rows: Rows) -> Mask:
+        """These stored rows have met a partner while others probed. Which of them had met none before this
+        micro-batch."""
+        first = np.ones(len(rows), np.bool_)
+        for number, chosen in self.by_segment(rows):
+            held = self._segments[number]
+            places = rows[chosen] - held.entry.first
+            if held.met_before is not None:
+                first[chosen] = ~held.met_before[places]
+            held.met[places] = True
+        return first
+
     def meet_of_segment(self, number: int, rows: Rows) -> None:
         """These stored rows of one segment have met a partner."""
         if self._reports:

@@ -122,6 +122,11 @@ class JoinSpec:
     def intake(self) -> Intake:
         return Intake(self.lowered, self.schemas, self.options.time)
 
+    def reached(self, furthest: Mapping[Side, int | None]) -> dict[Side, int | None]:
+        """How far the streams count as having come, which holds whatever `idle_timeout` a later start is given."""
+        progress = self.progress(furthest)
+        return {side: progress.reached(side) for side in SIDES}
+
     def progress(self, furthest: Mapping[Side, int | None]) -> Progress:
         """How far the streams have come, from their furthest timestamps."""
         progress = Progress(self.options.lateness, self.idle_timeout)

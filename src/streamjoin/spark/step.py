@@ -23,6 +23,7 @@ from ..predicate.recheck import Recheck
 from ..predicate.slots import SlotValues
 from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, Probing
+from ..store.hashing import hash_keys
 from .arrivals import Arrivals, arrivals
 from .closest import Candidates
 from .closing import Closing
@@ -71,6 +72,7 @@ class Step:
         for message in messages:
             latest = kept.furthest[message.side]
             kept.furthest[message.side] = message.latest if latest is None else max(latest, message.latest)
+        kept.furthest = spec.reached(kept.furthest)
         self._progress.furthest = dict(kept.furthest)
         generation = 0
         if spec.routing == "range":
@@ -191,11 +193,18 @@ class Step:
         if found.role is not None:
             batch = batch.take(np.flatnonzero(found.role[places] != RowRole.PROBING))
         elif spec.routing == "broadcast" and len(spec.workers) > 1:
-            owner = places_of(self._identity(side), len(spec.workers))
-            batch = batch.take(np.flatnonzero(owner[places] == self._number))
+            batch = batch.take(np.flatnonzero(self._owner(side, batch) == self._number))
         if spec.reports_alone(side) and not spec.options.needs_order:
             return self._without_ties(side, batch)
         return batch
+
+    def _owner(self, side: Side, batch: Batch) -> Integers:
+        """The places of the workers that store rows. Rows that are alike in what the condition reads share one."""
+        if self._spec.reports_alone(side):
+            return places_of(self._identity(side), len(self._spec.workers))[batch.row - ARRIVED]
+        bits = [slot.view(f"i{slot.itemsize}") if slot.dtype.kind == "f" else slot for slot in batch.slots]
+        words = hash_keys([self.found[side].times[batch.row - ARRIVED], *bits])
+        return places_of(words.view(np.int64)[None], len(self._spec.workers))
 
     def _without_ties(self, side: Side, batch: Batch) -> Batch:
         """Rows of the same time in an order that depends on their values: so bits that are kept for the rows of a

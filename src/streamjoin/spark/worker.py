@@ -54,7 +54,7 @@ class Worker:
         kept.save(self._state)
         self._cache.keep_only(entry.file for side in SIDES for entry in kept.held[side].segments)
         self.late = {side: step.found[side].late for side in SIDES}
-        self.questions = step.questions.outputs
+        self.questions = list(step.questions.outputs())
         seconds = time.perf_counter() - started - waited
         self.figures = {
             **self._counts(messages, step, kept), "out": out, "unmatched": step.unmatched, "seconds": seconds
