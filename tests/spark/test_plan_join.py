@@ -24,6 +24,14 @@ def test_odd_column_names(spark: Any) -> None:
     assert [tuple(row) for row in joined.collect()] == [(1, 5, 6, 7, 8, 9, "x") * 2]
 
 
+def test_structs_that_are_null_though_their_fields_may_not_be(spark: Any) -> None:
+    """The result of an outer join has such structs."""
+    some = "CASE WHEN id <> 1 THEN named_struct('k', 'a', 'of', array(named_struct('n', id))) END AS s"
+    frame = spark.range(3).selectExpr("id AS t", some)
+    joined = stream_join(frame, frame, on="l.t = r.t", **WINDOW)
+    assert [row["s"] is None for row in joined.sort("t").collect()] == [False, True, False]
+
+
 def test_names_that_differ_in_case_only(spark: Any) -> None:
     left, right = spark.sql("SELECT 1 AS t, 2 AS X"), spark.sql("SELECT 1 AS t, 3 AS x")
     with pytest.raises(sj.ArgumentError, match="the result would have the columns 'X' and 'x', which are one to Spark"):

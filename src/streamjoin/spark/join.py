@@ -30,6 +30,7 @@ from .unpack import LATE, Unpack
 
 NOT_ON_SPARK = {
     "algorithm": "Spark's tasks share the work, and routing says how",
+    "device": "Spark's workers join on CPUs",
     "workers": "give partitions, the number of Spark's tasks",
     "order": "rows of a streaming query have none; sort them where they are read",
     **dict.fromkeys(("max_pending", "max_batch", "max_wait"), "the sources' options say how large a micro-batch is"),

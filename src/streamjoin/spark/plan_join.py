@@ -123,7 +123,7 @@ def _arrow_schema(frame: Any, side: Side) -> pa.Schema:
     fields = []
     for field in frame.schema:
         try:
-            fields.append(pa.field(field.name, to_arrow_type(field.dataType, **_TIME_ZONE)))
+            fields.append(pa.field(field.name, _with_nulls(to_arrow_type(field.dataType, **_TIME_ZONE))))
         except (PySparkException, TypeError, ValueError) as error:
             raise SchemaError(
                 f"{side}: column {field.name!r} of type {field.dataType.simpleString()} cannot travel as Arrow; leave "
@@ -134,6 +134,17 @@ def _arrow_schema(frame: Any, side: Side) -> pa.Schema:
     if twice:
         raise SchemaError(f"{side}: there are several columns {twice[0]!r}; rename or drop all but one")
     return pa.schema(fields)
+
+
+def _with_nulls(type_: pa.DataType) -> pa.DataType:
+    """A type whose structs may have NULL in each field: where a struct itself is NULL, its fields are too."""
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(field.name, _with_nulls(field.type)) for field in type_])
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(_with_nulls(type_.value_type)))
+    if pa.types.is_map(type_):
+        return pa.map_(type_.key_field, type_.item_field.with_type(_with_nulls(type_.item_type)))
+    return type_
 
 
 def _idle_ticks(idle_timeout: Any, unit: TimeUnit) -> int | None:

@@ -64,11 +64,11 @@ class JoinSpec:
         return {
             "format": FORMAT,
             "on": self.on,
+            "how": options.how,
+            "match": options.match,
             "window": str(options.windows),
             "time": str(options.time),
             "lateness": str(options.lateness),
-            "how": options.how,
-            "match": options.match,
             **{side: str(schema.remove_metadata()) for side, schema in self.schemas.items()},
             "routing": self.routing if self.block_size is None else f"{self.routing} of {self.block_size!r}",
             "partitions": f"{len(self.workers)} workers {self.workers}",
