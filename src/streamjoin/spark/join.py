@@ -105,9 +105,9 @@ def pipeline(
         .mapInArrow(_function(Pack(spec, "left")), MESSAGE)
         .unionByName(_plainly_named(right).mapInArrow(_function(Pack(spec, "right")), MESSAGE))
     )
-    if spec.routing == "broadcast":
+    if spec.sends_all_to_all:
         packed = packed.withColumn("worker", F.explode(F.array(*[F.lit(worker) for worker in spec.workers])))
-    if spec.routing == "range":
+    if spec.has_routers:
         packed = packed.groupBy("worker").transformWithState(RouteProcessor(spec), MESSAGE, "Append", "None")
     found = packed.groupBy("worker").transformWithState(processor(spec), OUTPUT, "Append", "None")
     totals = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in COUNTS]
