@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StringType, StructField, StructType
@@ -42,7 +43,7 @@ def stream_join(
     left: Any,
     right: Any,
     *,
-    on: Predicate,
+    on: Predicate | Column,
     window: WindowArgument | tuple[WindowArgument, WindowArgument],
     time: str | tuple[str, str] | None = None,
     lateness: LatenessArgument | None = None,
