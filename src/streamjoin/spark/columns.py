@@ -163,7 +163,8 @@ class _Classic(_Reader):
             value = node.value()
             return literal(value) if isinstance(value, bool | int | float | str | decimal.Decimal) else node.sql()
         if kind == "Cast":
-            return f"{'TRY_CAST' if 'TRY' in node.sql()[:4] else 'CAST'}({self.sql(node.child())} AS {node.dataType().sql()})"
+            cast = "TRY_CAST" if node.sql().startswith("TRY") else "CAST"
+            return f"{cast}({self.sql(node.child())} AS {node.dataType().sql()})"
         if kind == "UnresolvedExtractValue" and isinstance(name := node.extraction().value(), str):
             return f"{self.sql(node.child())}.{quoted(name)}"
         if kind == "Alias":
@@ -246,4 +247,6 @@ def literal(value: Any) -> str:
         return f"DATE '{value.isoformat()}'"
     if isinstance(value, dt.timedelta):
         return f"INTERVAL '{value // dt.timedelta(microseconds=1)}' MICROSECOND"
-    raise PredicateError(f"on: a Column of PySpark with a value of {type(value).__name__} cannot be read; write SQL text")
+    raise PredicateError(
+        f"on: a Column of PySpark with a value of {type(value).__name__} cannot be read; write SQL text"
+    )

@@ -9,6 +9,7 @@ time, which carries on with it.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -58,8 +59,14 @@ class ResultTime:
         delay_of = delays(frames, spec.options.time)
         # Rows without a partner come when their windows close: they would be behind the watermark.
         carries = len(delay_of) == len(SIDES) and spec.options.how == "inner" and spec.options.match == "all"
-        if carries and spec.options.needs_order:  # so would rows that wait for longer than the watermark does
-            carries = spec.options.lateness <= _ticks(min(delay_of.values()), spec)
+        if carries and spec.options.needs_order and spec.options.lateness >= _ticks(min(delay_of.values()), spec):
+            # Results that wait for longer than the watermark does would be behind it, too.
+            carries = False
+            warnings.warn(
+                "lateness: with count windows, results wait for the lateness, which is not below the delay of both "
+                "inputs' watermarks; so the result carries no watermark: give both the same delay, and no lateness",
+                stacklevel=4,
+            )
         taken = {column.lower() for column in [*spec.result.names, *([LATE] if spec.keeps_late else [])]}
         if name is None:
             if not carries:

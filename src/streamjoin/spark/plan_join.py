@@ -39,8 +39,8 @@ _TIME_ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_a
 
 
 def plan_join(
-    left: Any, right: Any, *, on: Predicate | SparkColumn, window: Any, time: Any, lateness: Any, partitions: Any, routing: Any,
-    how: Any, index: Any, aliases: Any, late: Any, cache_dir: str | None,
+    left: Any, right: Any, *, on: Predicate | SparkColumn, window: Any, time: Any, lateness: Any, partitions: Any,
+    routing: Any, how: Any, index: Any, aliases: Any, late: Any, cache_dir: str | None,
     match: Any = "all", suffix: Any = "_right", idle_timeout: Any = None,
 ) -> JoinSpec:  # fmt: skip
     """Check the arguments, and plan the join of two DataFrames."""
