@@ -58,7 +58,7 @@ def check(functions: Any) -> None:
         (functions.col("l.t").rlike("a"), "unknown function"),
         (
             functions.udf(lambda value: value)(functions.col("l.k")),
-            r"a Column of PySpark with \w+ cannot be read; write",
+            r"a Column of PySpark with \w+ cannot be read",
         ),
         (functions.sum(functions.col("l.k")) > 1, "aggregate"),
         (functions.col("l.k") == functions.lit(b"ab"), "cannot be read|not"),

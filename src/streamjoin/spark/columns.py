@@ -14,7 +14,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Column
 from pyspark.sql import types as spark_types
 
 from ..errors import PredicateError
@@ -28,7 +27,7 @@ _SAME_COLUMNS = ("Filter", "SubqueryAlias", "WithWatermark")
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
-def sql_of(column: Column, frames: Mapping[Side, Any], names: Sequence[str]) -> str:
+def sql_of(column: Any, frames: Mapping[Side, Any], names: Sequence[str]) -> str:
     """The condition as SQL text, in which the streams have these names."""
     if hasattr(column, "_jc"):
         return _Classic(frames, names).sql(column._jc.node())

@@ -65,7 +65,7 @@ class ResultTime:
             warnings.warn(
                 "lateness: with count windows, results wait for the lateness, which is not below the delay of both "
                 "inputs' watermarks; so the result carries no watermark: give both the same delay, and no lateness",
-                stacklevel=4,
+                stacklevel=3,
             )
         taken = {column.lower() for column in [*spec.result.names, *([LATE] if spec.keeps_late else [])]}
         if name is None:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..arrays import INT64_MIN, Integers, Mask
+from ..arrays import INT64_MAX, INT64_MIN, Array, Integers, Mask
 from ..predicate.slots import SlotValues
 from ..side import SIDES, Side
 from ..store.hashing import hash_keys
@@ -52,9 +52,10 @@ def homes(hashes: Hashes, workers: int) -> Integers:
 
 
 def sample_of_keys(spec: JoinSpec, side: Side, slots: SlotValues) -> Integers:
-    """Hashes of keys that stand for a chunk, in ascending order."""
+    """How many rows of a chunk have a key, and then the hashes of some, which stand for all."""
     hashes = key_hashes(spec, side, slots.columns)
-    return in_steps(np.sort((hashes if slots.live is None else hashes[slots.live]).view(np.int64)))
+    live = np.sort((hashes if slots.live is None else hashes[slots.live]).view(np.int64))
+    return np.concatenate([np.array([len(live)]), in_steps(live)])
 
 
 @dataclass(slots=True)
@@ -72,7 +73,7 @@ class KeyRouterState:
     It lies pickled in the state store, so the names of its fields are part of the state's format.
     """
 
-    split: set[int] = field(default_factory=set)
+    split: list[int] = field(default_factory=list)
     """The hashes of the keys whose rows are shared out now."""
     spread: dict[int, Spread] = field(default_factory=dict)
     """The keys that are split, or were and are remembered, by their hashes."""
@@ -118,20 +119,19 @@ class KeyRouter:
 
     def _follow(self, kept: KeyRouterState, messages: Sequence[ChunkMessage]) -> None:
         """Choose the keys that are split from now on."""
-        samples = [(sample_of(message), message.rows) for message in messages]
-        weighted = [(keys, max(rows // len(keys), 1)) for keys, rows in samples if len(keys)]
-        if sum(len(keys) * weight for keys, weight in weighted) < ENOUGH:
+        samples = [sample_of(message) for message in messages]
+        if sum(int(sample[0]) for sample in samples) < ENOUGH:
             return
-        keys, which = np.unique(np.concatenate([keys for keys, _ in weighted]), return_inverse=True)
-        weights = np.concatenate([np.full(len(keys), weight) for keys, weight in weighted])
+        keys, which = np.unique(np.concatenate([sample[1:] for sample in samples]), return_inverse=True)
+        weights = np.concatenate([np.full(len(one) - 1, one[0] / max(len(one) - 1, 1)) for one in samples])
         since = INT64_MIN
         if self._spec.options.needs_order:
-            since = max([INT64_MIN, *(time + 1 for time in kept.furthest.values() if time is not None)])
+            since = max(INT64_MIN if time is None else min(time, INT64_MAX - 1) + 1 for time in kept.furthest.values())
         else:
-            kept.split = set()
+            kept.split = []
         for key in _to_split(keys, np.bincount(which, weights), len(self._spec.workers)):
-            if key in kept.spread or len(kept.spread) < MOST_SPLIT:
-                kept.split.add(key)
+            if key not in kept.split and (key in kept.spread or len(kept.spread) < MOST_SPLIT):
+                kept.split.append(key)
                 kept.spread.setdefault(key, Spread(since))
 
     def _cut(self, message: ChunkMessage, kept: KeyRouterState) -> Iterator[tuple[int, ChunkMessage]]:
@@ -142,7 +142,7 @@ class KeyRouter:
         hashes = key_hashes(spec, side, slots.columns)
         home = homes(hashes, workers)
         everywhere = _are_spread(hashes, spec.times(side, table), kept)
-        split = np.flatnonzero(everywhere & np.isin(hashes.view(np.int64), np.fromiter(kept.split, np.int64)))
+        split = np.flatnonzero(everywhere & np.isin(hashes.view(np.int64), np.array(kept.split, np.int64)))
         if len(split):
             rows = table.take(pa.array(split))
             home[split] = places_of(identities(spec, side, rows, spec.times(side, rows)), workers)
@@ -150,7 +150,7 @@ class KeyRouter:
         yield from cut(spec, message, table, slots.live, stored, [mask | everywhere for mask in stored])
 
 
-def _to_split(keys: Integers, count: npt.NDArray[np.float64], workers: int) -> Iterator[int]:
+def _to_split(keys: Integers, count: Array, workers: int) -> Iterator[int]:
     """The keys to split, given how many rows each has: the most frequent ones of homes that would have too many."""
     mean = count.sum() / workers
     home = homes(keys.view(np.uint64), workers)
