@@ -24,7 +24,7 @@ from .outputs import COUNTS, FIGURES, OUTPUT
 from .pack import Pack
 from .plan_join import plan_join
 from .processor import JoinProcessor, RouteProcessor
-from .progress import UNDECLARED, warn_of_late_rows
+from .progress import UNDECLARED, give_advice
 from .settle import Settle
 from .spec import JoinSpec, Routing
 from .unpack import LATE, Unpack
@@ -91,8 +91,8 @@ def stream_join(
         cache_dir=cache_dir,
     )  # fmt: skip
     its_time = ResultTime.of(spec, {"left": left, "right": right}, result_time)
-    if not (spec.bounded or spec.lateness_declared):
-        warn_of_late_rows(left.sparkSession)
+    if not spec.bounded:
+        give_advice(left.sparkSession)
     joined = pipeline(spec, left, right, name or unused_name(left, right))
     return joined if its_time is None else its_time.added_to(joined, spec)
 
