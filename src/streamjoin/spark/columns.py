@@ -159,8 +159,7 @@ class _Classic(_Reader):
         if kind == "GetStructField":
             return f"{self.sql(node.child())}.{quoted(node.extractFieldName())}"
         if kind == "Literal":
-            value = node.value()
-            return literal(value) if isinstance(value, bool | int | float | str | decimal.Decimal) else node.sql()
+            return literal(_from_java(node.value()))
         if kind == "Cast":
             cast = "TRY_CAST" if node.sql().startswith("TRY") else "CAST"
             return f"{cast}({self.sql(node.child())} AS {node.dataType().sql()})"
@@ -208,6 +207,19 @@ def quoted_for_col(stream: str, name: str) -> str:
     """A column of a stream as one would write it, if its name is plain."""
     plain = name.strip("`")
     return f"{stream}.{plain if plain.isidentifier() else name}"
+
+
+def _from_java(value: Any) -> Any:
+    """A value as it was given: dates and times come as objects of the JVM."""
+    kind = _kind(value) if hasattr(value, "getClass") else None
+    if kind == "Timestamp":
+        seconds = dt.timedelta(seconds=value.getTime() // 1000, microseconds=value.getNanos() // 1000)
+        return (_EPOCH + seconds).replace(tzinfo=dt.UTC)
+    if kind == "Date":
+        return dt.date.fromisoformat(value.toString())
+    if kind == "Duration":
+        return dt.timedelta(seconds=value.getSeconds(), microseconds=value.getNano() // 1000)
+    return value
 
 
 def _from_internal(value: Any, type_: Any) -> Any:
