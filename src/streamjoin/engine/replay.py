@@ -23,8 +23,9 @@ from .options import Algorithm, DeviceName, How, IndexName, Match, Order
 from .planning import planned
 from .window_join import LatenessArgument, WindowArgument, WindowJoin
 
-SLICE = 1 << 15
-"""Rows that are pushed and joined at once: what they and a short window need stays in the second-level cache."""
+SLICE = 1 << 17
+"""Rows that are pushed and joined at once: enough for the threads to share, and for Python's part of a step to be small
+beside theirs, and so few that what they need stays in the last-level cache."""
 ENOUGH = 1 << 20
 """Results that are gathered at once."""
 
