@@ -172,7 +172,7 @@ def from_late_to_early(coordinate):  # type: ignore[no-untyped-def]
 
 def walk_source(lowered: Lowered, stored: Side) -> str:
     """Probing tuples from `start` to before `stop` walk, one after the other, with at most so many comparisons. Returns
-    which tuple is to go on, and the comparisons. If that is in the middle of its way, its place is put into `newest`."""
+    which tuple is to go on, and the comparisons. Where it is in the middle of its way, `newest` says how far it is."""
     text = ConditionText(lowered, stored)
     parameters = text.parameters("coordinate", "previous", "newest", "low", "found", "start", "stop", "most")
     return f"""{KERNEL_HEADER}
