@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.predicate import plan_for
+from streamjoin.predicate.expr import Column
 from streamjoin.predicate.lower import lower
 from streamjoin.store.walk_back import Sorted, WalkBack
 
@@ -35,7 +36,10 @@ def test_no_call_makes_more_than_so_many_comparisons(on: str, monkeypatch: pytes
     monkeypatch.setattr(walk, "_kernel", counted)
     values = np.arange(STORED) % 30, np.zeros(PROBING, np.int64) + 28
     stored, probing = (
-        Sorted(np.arange(len(x)), [x if expr.name == "x" else np.zeros_like(x) for expr in exprs])
+        Sorted(
+            np.arange(len(x)),
+            [x if isinstance(expr, Column) and expr.name == "x" else np.zeros_like(x) for expr in exprs],
+        )
         for x, exprs in zip(values, ([slot.expr for slot in lowered.slots[s]] for s in ("right", "left")), strict=True)
     )
     low, high = np.zeros(PROBING, np.int64), np.full(PROBING, STORED)
