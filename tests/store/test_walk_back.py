@@ -8,14 +8,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from streamjoin.arrays import Integers
 from streamjoin.predicate import plan_for
 from streamjoin.predicate.expr import Column
-from streamjoin.predicate.lower import lower
+from streamjoin.predicate.lower import Lowered, lower
+from streamjoin.side import Side
 from streamjoin.store.walk_back import Sorted, WalkBack
 
 from .. import constants, interpreted
 
 STORED, PROBING, MOST = 50, 20, 7
+
+
+def tuples(x: Integers, lowered: Lowered, side: Side) -> Sorted:
+    """Tuples with these values of x, and the same key."""
+    exprs = [slot.expr for slot in lowered.slots[side]]
+    return Sorted(np.arange(len(x)), [x if expr == Column("x", None, side, expr.type) else 0 * x for expr in exprs])
 
 
 @pytest.mark.parametrize("on", ["l.x < r.x", "l.k = r.k AND l.x < r.x"])
@@ -34,14 +42,8 @@ def test_no_call_makes_more_than_so_many_comparisons(on: str, monkeypatch: pytes
         return found
 
     monkeypatch.setattr(walk, "_kernel", counted)
-    values = np.arange(STORED) % 30, np.zeros(PROBING, np.int64) + 28
-    stored, probing = (
-        Sorted(
-            np.arange(len(x)),
-            [x if isinstance(expr, Column) and expr.name == "x" else np.zeros_like(x) for expr in exprs],
-        )
-        for x, exprs in zip(values, ([slot.expr for slot in lowered.slots[s]] for s in ("right", "left")), strict=True)
-    )
+    stored = tuples(np.arange(STORED) % 30, lowered, "right")
+    probing = tuples(np.full(PROBING, 28), lowered, "left")
     low, high = np.zeros(PROBING, np.int64), np.full(PROBING, STORED)
     assert walk.last_partners(stored, probing, low, high, True).tolist() == [29] * PROBING  # type: ignore[union-attr]
     assert max(calls) == MOST
