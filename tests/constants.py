@@ -71,6 +71,7 @@ PLACES = {
     "WALK_FREE": "streamjoin.store.walk_back.FREE",
     "WALK_PATIENCE": "streamjoin.store.walk_back.PATIENCE",
     "WALK_AT_ONCE": "streamjoin.store.walk_back.AT_ONCE",
+    "WALK_MOST": "streamjoin.store.walk_back.MOST_COMPARED",
     "SMALL_STEP": "streamjoin.topology.driver.SMALL",
 }
 

@@ -164,7 +164,9 @@ class WindowJoin:
         name = self.options.time.of(side)
         type_ = self._schemas[side].field(name).type
         try:
-            if pa.types.is_integer(type_) and (isinstance(time, bool) or not hasattr(time, "__index__")):
+            if time is None or (
+                pa.types.is_integer(type_) and (isinstance(time, bool) or not hasattr(time, "__index__"))
+            ):
                 raise TypeError
             if isinstance(time, datetime) and (time.tzinfo is None) != (getattr(type_, "tz", None) is None):
                 raise TypeError
