@@ -31,6 +31,7 @@ from ..arrays import Integers, Mask
 from ..side import Side
 from ..store import Index
 from .messages import from_bytes, to_bytes
+from .narrow import narrowed, widened
 from .spec import JoinSpec
 
 COORDINATE, HOME = "__streamjoin_coordinate", "__streamjoin_home"
@@ -64,11 +65,11 @@ def packed(spec: JoinSpec, table: pa.Table, coordinate: Integers, home: Mask | N
         table = table.append_column(COORDINATE, pa.array(coordinate))
     if home is not None:
         table = table.append_column(HOME, pa.array(home))
-    return to_bytes(table)
+    return to_bytes(narrowed(table))
 
 
 def unpacked(spec: JoinSpec, side: Side, body: bytes) -> tuple[pa.Table, Integers, Mask | None]:
-    table = from_bytes(body)
+    table = widened(from_bytes(body))
     home = table.column(HOME).to_numpy() if HOME in table.column_names else None
     coordinate = table.column(COORDINATE).to_numpy() if spec.options.needs_order else None
     table = table.select(spec.schemas[side].names)
