@@ -42,7 +42,12 @@ def test_whatever_the_values(type_: pa.DataType, base: int, steps: list[int | No
 
 def test_other_columns_stay() -> None:
     table = pa.table(
-        {"text": ["a", None], "tags": pa.array([[1], []], pa.list_(pa.int64())), "x": [0.5, float("inf")], "flag": [True, None]}
+        {
+            "text": ["a", None],
+            "tags": pa.array([[1], []], pa.list_(pa.int64())),
+            "x": [0.5, float("inf")],
+            "flag": [True, None],
+        }
     )
     assert widened(narrowed(table)).equals(table)
     assert narrowed(table).columns == table.columns

@@ -12,7 +12,8 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from ..errors import DataError
 from ..side import SIDES
-from .messages import ChunkMessage, to_view
+from .handover import Handover
+from .messages import ChunkMessage
 from .outputs import COUNTS, FIGURES, RESULT, Output, blobs
 from .process import spare_collector
 from .router import Router
@@ -61,18 +62,18 @@ class JoinProcessor(_Stateful):
 
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
         worker = Worker(self._spec, self._spec.workers.index(key[0]), _StateStore(self._values))
-        packed = 0
+        handover, packed = Handover(self._spec), 0
         results = worker.step([ChunkMessage.of(row) for row in rows])
         for output in chain((Output(key[0], RESULT, table) for table in results), self._behind(key[0], worker)):
             for blob in blobs(output.table):
-                body = to_view(blob)
+                kind, body = handover.packed(output.kind, blob)
                 packed += len(body)
                 if packed > MOST_BYTES:
                     raise DataError(
                         "the results of one worker in one micro-batch exceed 2 GB, which is more than PySpark can "
                         "take; make micro-batches smaller (maxFilesPerTrigger and the like) or give more partitions"
                     )
-                yield Row(worker=output.worker, kind=output.kind, body=body, **_NO_FIGURES)
+                yield Row(worker=output.worker, kind=kind, body=body, **_NO_FIGURES)
         yield Row(worker=key[0], kind=FIGURES, body=None, **worker.figures)
 
     def _behind(self, number: int, worker: Worker) -> Iterator[Output]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from ..side import SIDES
-from .messages import from_bytes
+from .handover import unpacked
 from .outputs import FIGURES
 from .process import spare_collector
 from .spec import JoinSpec
@@ -27,7 +27,7 @@ class Unpack:
         for batch in batches:
             for kind, body in zip(batch.column("kind").to_pylist(), batch.column("body"), strict=True):
                 if kind != FIGURES:
-                    yield from self._rows(kind, from_bytes(body.as_buffer())).to_batches()
+                    yield from self._rows(*unpacked(kind, body.as_buffer())).to_batches()
 
     def _rows(self, kind: str, table: pa.Table) -> pa.Table:
         spec = self._spec
