@@ -23,7 +23,7 @@ def spec(**options: Any) -> Any:
 
 @pytest.fixture
 def results(rng: Any) -> pa.Table:
-    return stream(rng, 100, 0)
+    return stream(rng, 100, 0).drop_columns("v")  # which has NaN, and that equals nothing
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from streamjoin.spark.narrow import narrowed, widened
 
 TYPES = [
     pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
-    pa.date32(), pa.date64(), pa.time32("s"), pa.time64("ns"), pa.timestamp("us", "UTC"), pa.timestamp("s"), pa.duration("ms"),
+    pa.date32(), pa.date64(), pa.time32("s"), pa.time64("ns"), pa.timestamp("us", "UTC"), pa.timestamp("s"),
+    pa.duration("ms"),
 ]  # fmt: skip
 
 
