@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.spark import handover
-from streamjoin.spark.handover import Handover, unpacked
-from streamjoin.spark.outputs import FILED, RESULT
+from streamjoin.spark.handover import Handover, handed_over
 
 from .simulated import make_spec, stream
 
@@ -40,39 +39,52 @@ def files(local: Path) -> list[Path]:
 
 def test_a_file_is_read_and_removed(local: Path, results: pa.Table) -> None:
     giving = Handover(spec(routing="hash"))
-    packed = [giving.packed(RESULT, results.slice(n, 50)) for n in (0, 50)]
-    assert [kind for kind, _ in packed] == [FILED, FILED]
-    assert len(files(local)) == 2
-    taken = [unpacked(kind, pa.py_buffer(body)) for kind, body in packed]
+    assert all(giving.takes(results.slice(n, 50)) for n in (0, 50))
+    giving.close()
+    assert giving.name is not None
+    assert files(local) == [Path(giving.name)]
+    assert handed_over(giving.name).equals(results)
     assert files(local) == []
-    assert [kind for kind, _ in taken] == [RESULT, RESULT]
-    assert pa.concat_tables([table for _, table in taken]).equals(results)
 
 
-@pytest.mark.parametrize("why", ["late rows", "settling", "small", "no room"])
-def test_blobs(why: str, local: Path, results: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    settling = dict(routing="broadcast", how="left") if why == "settling" else dict(routing="hash")
-    kind = "left" if why == "late rows" else RESULT
+@pytest.mark.parametrize("why", ["settling", "small", "no directory"])
+def test_no_file(why: str, local: Path, results: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     if why == "small":
         monkeypatch.setattr(handover, "WORTH_A_FILE", results.nbytes + 1)
-    if why == "no room":
+    if why == "no directory":
+        monkeypatch.setattr(handover, "local_directory", lambda: local / "a file")
+        (local / "a file").write_text("")
+    settling = dict(routing="broadcast", how="left") if why == "settling" else dict(routing="hash")
+    giving = Handover(spec(**settling))
+    assert not giving.takes(results)
+    giving.close()
+    assert giving.name is None
 
-        def full(*_: Any) -> None:
-            raise OSError("there is no room on the disk")
 
-        monkeypatch.setattr(handover, "write_stream", full)
-    packed = Handover(spec(**settling)).packed(kind, results)
-    assert packed[0] == kind
-    assert files(local) == []
-    found = unpacked(packed[0], pa.py_buffer(packed[1]))
-    assert found[0] == kind
-    assert found[1].equals(results)
+def test_a_full_disk(local: Path, results: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was taken before can be read, though the last table lies there in part."""
+    giving = Handover(spec(routing="hash"))
+    assert giving.takes(results)
+
+    def full(self: Handover, table: pa.Table) -> None:
+        self._file.write(b"some bytes")
+        raise OSError("no space left on the device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Handover, "_write", full)
+        assert not giving.takes(results)
+    assert not giving.takes(results)
+    giving.close()
+    assert giving.name is not None
+    assert handed_over(giving.name).equals(results)
 
 
 def test_files_of_old_tasks_go(local: Path, results: pa.Table) -> None:
     join = spec(routing="hash")
     for _ in range(2):
-        Handover(join).packed(RESULT, results)
+        giving = Handover(join)
+        giving.takes(results)
+        giving.close()
     old, young = files(local)
     os.utime(old, (0, 0))
     Handover(join)

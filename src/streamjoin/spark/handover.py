@@ -1,4 +1,4 @@
-"""From a worker to `unpack`: results are handed over in files, and Spark carries only the files' names.
+"""From a worker to `unpack`: results are handed over in a file, and Spark carries only the file's name.
 
 Both run in one task, one after the other, unless rows are settled between them. So they see the same local files.
 Spark would copy each blob eight times on its way from one Python process to the other. A file is written once, and
@@ -17,8 +17,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from .local_files import ABANDONED, local_directory, remove
-from .messages import from_bytes, to_view, write_stream
-from .outputs import FILED, RESULT
 from .spec import JoinSpec
 
 WORTH_A_FILE = 1 << 17
@@ -26,48 +24,70 @@ WORTH_A_FILE = 1 << 17
 
 
 class Handover:
-    """Packs the tables of one worker."""
+    """Takes one worker's results of one micro-batch. `name` is that of the file, once there is one.
+
+    Invariant: the file has all tables that were taken. What it has beyond its first `_complete` bytes is cut off.
+    """
 
     def __init__(self, spec: JoinSpec) -> None:
+        self.name: str | None = None
+        self._file: pa.NativeFile | None = None
+        self._writer: pa.RecordBatchWriter | None = None
+        self._complete = 0
         self._directory: Path | None = None
         if not spec.has_settling:
             self._directory = local_directory() / f"streamjoin-{spec.identity}" / "results"
             _remove_left_behind(self._directory)
 
-    def packed(self, kind: str, table: pa.Table) -> tuple[str, bytes | memoryview]:
-        """The kind and the body of an output with this table."""
-        if kind == RESULT and self._directory is not None and table.nbytes >= WORTH_A_FILE:
-            name = _written(self._directory, table)
-            if name is not None:
-                return FILED, os.fsencode(name)
-        return kind, to_view(table)
+    def takes(self, table: pa.Table) -> bool:
+        """Take a table; False: it must travel as a blob. All have the same columns."""
+        if self._directory is None or (self.name is None and table.nbytes < WORTH_A_FILE):
+            return False
+        try:
+            if self._writer is None:
+                self._open(self._directory, table.schema)
+            self._write(table)
+        except OSError:
+            self._directory = None
+            self.close()
+            return False
+        return True
 
+    def close(self) -> None:
+        """Complete the file."""
+        for part in (self._writer, self._file):
+            with suppress(OSError):  # the tables need no end mark
+                if part is not None:
+                    part.close()
+        self._writer = self._file = None
+        if self.name is not None:
+            os.truncate(self.name, self._complete)
 
-def unpacked(kind: str, body: pa.Buffer) -> tuple[str, pa.Table]:
-    """The kind and the table of an output: what `packed` was given. A file is removed."""
-    if kind != FILED:
-        return kind, from_bytes(body)
-    name = os.fsdecode(body.to_pybytes())
-    with pa.memory_map(name) as file:
-        table = from_bytes(file)
-    remove(name)
-    return RESULT, table
-
-
-def _written(directory: Path, table: pa.Table) -> str | None:
-    """The name of a new file with the table, if it can be written."""
-    name = None
-    try:
+    def _open(self, directory: Path, schema: pa.Schema) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=directory)
         os.close(handle)
-        with pa.OSFile(name, "wb") as file:
-            write_stream(file, table)
-    except OSError:
-        if name is not None:
+        try:
+            self._file = pa.OSFile(name, "wb")
+            self._writer = pa.ipc.new_stream(self._file, schema)
+        except OSError:
             remove(name)
-        return None
-    return name
+            raise
+        self.name, self._complete = name, self._file.tell()
+
+    def _write(self, table: pa.Table) -> None:
+        assert self._writer is not None
+        assert self._file is not None
+        self._writer.write_table(table)
+        self._complete = self._file.tell()
+
+
+def handed_over(name: str) -> pa.Table:
+    """The tables in a file, which is removed."""
+    with pa.memory_map(name) as file:
+        table = pa.ipc.open_stream(file).read_all()
+    remove(name)
+    return table
 
 
 def _remove_left_behind(directory: Path) -> None:

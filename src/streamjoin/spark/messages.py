@@ -83,16 +83,16 @@ def to_view(table: pa.Table) -> memoryview:
     """A table as one blob for the next step. The size is computed first, so that the table is copied only once."""
     table = table.combine_chunks()
     counting = pa.MockOutputStream()
-    write_stream(counting, table)
+    _write(counting, table)
     buffer = pa.allocate_buffer(counting.size())
-    write_stream(pa.FixedSizeBufferWriter(buffer), table)
+    _write(pa.FixedSizeBufferWriter(buffer), table)
     return memoryview(buffer)
 
 
 def to_bytes(table: pa.Table) -> bytes:
     """A table as one blob for the state store, compressed: the store copies it several times, so smaller is faster."""
     sink = pa.BufferOutputStream()
-    write_stream(sink, table.combine_chunks(), compression="lz4")
+    _write(sink, table.combine_chunks(), compression="lz4")
     return sink.getvalue().to_pybytes()
 
 
@@ -103,13 +103,13 @@ def binary_value(body: bytes | memoryview) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), 1, [None, ends, buffer])
 
 
-def write_stream(sink: pa.NativeFile, table: pa.Table, compression: str | None = None) -> None:
+def _write(sink: pa.NativeFile, table: pa.Table, compression: str | None = None) -> None:
     options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=False)  # all cores have tasks of their own
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
 
 
-def from_bytes(body: bytes | memoryview | pa.Buffer | pa.NativeFile) -> pa.Table:
+def from_bytes(body: bytes | memoryview | pa.Buffer) -> pa.Table:
     return pa.ipc.open_stream(body).read_all().combine_chunks()
 
 

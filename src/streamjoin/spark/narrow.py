@@ -1,15 +1,20 @@
-"""Numbers in as few bytes as they need: so the columns of segments lie in the state store, which copies them often.
+"""Whole numbers and times in as few bytes as they need: so segments lie in the state store, which copies them often.
 
-A narrow column holds the distances from its lowest value, which stands in the metadata of its field. Law:
-`widened(narrowed(table))` equals the table. A table that was never narrowed stays as it is.
+A narrow column holds the distances of its values from the lowest one; or, where values ascend, the steps from each
+value to the next, since timestamps are often near each other. Law: `widened(narrowed(table))` equals the table. A table
+that was never narrowed stays as it is.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_SCHEMA, _LOWEST = b"streamjoin.schema", b"streamjoin.lowest"
+from ..arrow.tables import contiguous
+
+_SCHEMA, _LOWEST, _FIRST = b"streamjoin.schema", b"streamjoin.lowest", b"streamjoin.first"
+"""Metadata: the schema before, and for each narrow column its lowest value, or its first one beside steps."""
 _WHOLE = {32: pa.int32(), 64: pa.int64()}
 _NARROW = (pa.uint8(), pa.uint16(), pa.uint32())
 
@@ -31,29 +36,46 @@ def widened(table: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _narrow(field: pa.Field, column: pa.ChunkedArray) -> tuple[pa.Field, pa.ChunkedArray]:
-    if not (pa.types.is_integer(field.type) or pa.types.is_temporal(field.type)) or field.type.bit_width not in _WHOLE:
+def _narrow(field: pa.Field, column: pa.ChunkedArray) -> tuple[pa.Field, pa.Array | pa.ChunkedArray]:
+    whole_type = _WHOLE.get(field.type.bit_width) if _holds_numbers(field.type) else None
+    if whole_type is None or column.null_count == len(column):
         return field, column
-    whole = _viewed(column, _WHOLE[field.type.bit_width])
-    ends = pc.min_max(whole)
-    low, high = ends["min"].as_py(), ends["max"].as_py()
-    if low is None:
+    whole = contiguous(column).view(whole_type)
+    low, high = (end.as_py() for end in pc.min_max(whole).values())
+    distances, steps = _narrowest(high - low), None
+    if not whole.null_count and whole[0].as_py() == low:
+        numbers = whole.to_numpy()
+        differences = np.diff(numbers, prepend=numbers[:1])
+        if differences.min() >= 0:  # differences that do not fit are below 0
+            steps = _narrowest(int(differences.max()))
+    if steps is not None and (distances is None or steps.bit_width < distances.bit_width):
+        return _field(field, steps, _FIRST, low), pa.array(differences.astype(steps.to_pandas_dtype()))
+    if distances is None or distances.bit_width >= whole_type.bit_width:
         return field, column
-    for type_ in _NARROW:
-        if high - low < 1 << type_.bit_width and type_.bit_width < field.type.bit_width:
-            distances = pc.subtract(whole, pa.scalar(low, whole.type)).cast(type_, safe=False)
-            return pa.field(field.name, type_, metadata={_LOWEST: str(low).encode()}), distances
-    return field, column
+    return _field(field, distances, _LOWEST, low), pc.subtract(whole, pa.scalar(low, whole_type)).cast(distances)
 
 
-def _wide(field: pa.Field, column: pa.ChunkedArray, wanted: pa.Field) -> pa.ChunkedArray:
-    low = (field.metadata or {}).get(_LOWEST)
-    if low is None:
-        return column
-    whole = _WHOLE[wanted.type.bit_width]
-    return _viewed(pc.add(column.cast(whole), pa.scalar(int(low), whole)), wanted.type)
+def _holds_numbers(type_: pa.DataType) -> bool:
+    return pa.types.is_integer(type_) or pa.types.is_temporal(type_)
 
 
-def _viewed(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    """The same bits as another type of the same width."""
-    return pa.chunked_array([chunk.view(type_) for chunk in column.chunks], type_)
+def _narrowest(highest: int) -> pa.DataType | None:
+    return next((type_ for type_ in _NARROW if highest < 1 << type_.bit_width), None)
+
+
+def _field(field: pa.Field, type_: pa.DataType, known: bytes, value: int) -> pa.Field:
+    return pa.field(field.name, type_, metadata={known: str(value).encode()})
+
+
+def _wide(field: pa.Field, column: pa.ChunkedArray, wanted: pa.Field) -> pa.Array | pa.ChunkedArray:
+    known = field.metadata or {}
+    if _LOWEST in known:
+        whole = _WHOLE[wanted.type.bit_width]
+        return pc.add(contiguous(column).cast(whole, safe=False), pa.scalar(int(known[_LOWEST]), whole)).view(
+            wanted.type
+        )
+    if _FIRST in known:
+        numbers = contiguous(column).to_numpy().astype(f"int{wanted.type.bit_width}")
+        numbers[0] = int(known[_FIRST])
+        return pa.array(np.cumsum(numbers, dtype=numbers.dtype)).view(wanted.type)
+    return column

@@ -13,8 +13,8 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from ..errors import DataError
 from ..side import SIDES
 from .handover import Handover
-from .messages import ChunkMessage
-from .outputs import COUNTS, FIGURES, RESULT, Output, blobs
+from .messages import ChunkMessage, to_view
+from .outputs import COUNTS, FIGURES, FILED, RESULT, Output, blobs
 from .process import spare_collector
 from .router import Router
 from .spec import JoinSpec
@@ -66,14 +66,19 @@ class JoinProcessor(_Stateful):
         results = worker.step([ChunkMessage.of(row) for row in rows])
         for output in chain((Output(key[0], RESULT, table) for table in results), self._behind(key[0], worker)):
             for blob in blobs(output.table):
-                kind, body = handover.packed(output.kind, blob)
+                if output.kind == RESULT and handover.takes(blob):
+                    continue
+                body = to_view(blob)
                 packed += len(body)
                 if packed > MOST_BYTES:
                     raise DataError(
                         "the results of one worker in one micro-batch exceed 2 GB, which is more than PySpark can "
                         "take; make micro-batches smaller (maxFilesPerTrigger and the like) or give more partitions"
                     )
-                yield Row(worker=output.worker, kind=kind, body=body, **_NO_FIGURES)
+                yield Row(worker=output.worker, kind=output.kind, body=body, **_NO_FIGURES)
+        handover.close()
+        if handover.name is not None:
+            yield Row(worker=key[0], kind=FILED, body=handover.name.encode(), **_NO_FIGURES)
         yield Row(worker=key[0], kind=FIGURES, body=None, **worker.figures)
 
     def _behind(self, number: int, worker: Worker) -> Iterator[Output]:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from ..side import SIDES
-from .handover import unpacked
-from .outputs import FIGURES
+from .handover import handed_over
+from .messages import from_bytes
+from .outputs import FIGURES, FILED, RESULT
 from .process import spare_collector
 from .spec import JoinSpec
 
@@ -26,8 +27,10 @@ class Unpack:
         spare_collector()
         for batch in batches:
             for kind, body in zip(batch.column("kind").to_pylist(), batch.column("body"), strict=True):
-                if kind != FIGURES:
-                    yield from self._rows(*unpacked(kind, body.as_buffer())).to_batches()
+                if kind == FILED:
+                    yield from self._rows(RESULT, handed_over(body.as_py().decode())).to_batches()
+                elif kind != FIGURES:
+                    yield from self._rows(kind, from_bytes(body.as_buffer())).to_batches()
 
     def _rows(self, kind: str, table: pa.Table) -> pa.Table:
         spec = self._spec
