@@ -26,7 +26,8 @@ WORTH_A_FILE = 1 << 17
 class Handover:
     """Takes one worker's results of one micro-batch. `name` is that of the file, once there is one.
 
-    Invariant: the file has all tables that were taken. What it has beyond its first `_complete` bytes is cut off.
+    Invariant: the first `_complete` bytes of the file have all tables that were taken. Where the next one could not be
+    written, the rest is cut off.
     """
 
     def __init__(self, spec: JoinSpec) -> None:
@@ -50,6 +51,8 @@ class Handover:
         except OSError:
             self._directory = None
             self.close()
+            if self.name is not None:
+                os.truncate(self.name, self._complete)
             return False
         return True
 
@@ -60,8 +63,6 @@ class Handover:
                 if part is not None:
                     part.close()
         self._writer = self._file = None
-        if self.name is not None:
-            os.truncate(self.name, self._complete)
 
     def _open(self, directory: Path, schema: pa.Schema) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
