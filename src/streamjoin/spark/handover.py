@@ -19,7 +19,7 @@ import pyarrow as pa
 from .local_files import ABANDONED, local_directory, remove
 from .spec import JoinSpec
 
-WORTH_A_FILE = 1 << 17
+WORTH_A_FILE = 1 << 14
 """Bytes of results from which on a file takes less time than a blob."""
 
 
