@@ -111,7 +111,7 @@ class GivingBack(EmptyOperator):
                     yield Row(worker=key[0], kind=RESULT, body=to_view(both), **nothing)
         handover.close()
         if handover.name is not None:
-            yield Row(worker=key[0], kind=FILED, body=handover.name.encode(), **nothing)
+            yield Row(worker=key[0], kind=FILED, body=os.fsencode(handover.name), **nothing)
 
 
 def run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
@@ -78,7 +79,7 @@ class JoinProcessor(_Stateful):
                 yield Row(worker=output.worker, kind=output.kind, body=body, **_NO_FIGURES)
         handover.close()
         if handover.name is not None:
-            yield Row(worker=key[0], kind=FILED, body=handover.name.encode(), **_NO_FIGURES)
+            yield Row(worker=key[0], kind=FILED, body=os.fsencode(handover.name), **_NO_FIGURES)
         yield Row(worker=key[0], kind=FIGURES, body=None, **worker.figures)
 
     def _behind(self, number: int, worker: Worker) -> Iterator[Output]:

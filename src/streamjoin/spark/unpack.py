@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ class Unpack:
         for batch in batches:
             for kind, body in zip(batch.column("kind").to_pylist(), batch.column("body"), strict=True):
                 if kind == FILED:
-                    yield from self._rows(RESULT, handed_over(body.as_py().decode())).to_batches()
+                    yield from self._rows(RESULT, handed_over(os.fsdecode(body.as_py()))).to_batches()
                 elif kind != FIGURES:
                     yield from self._rows(kind, from_bytes(body.as_buffer())).to_batches()
 
