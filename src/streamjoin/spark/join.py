@@ -15,7 +15,6 @@ from ..engine.options import How, IndexName, Late, Match
 from ..engine.window_join import LatenessArgument, WindowArgument
 from ..errors import ArgumentError
 from ..predicate import Predicate
-from ..side import SIDES
 from .event_time import ResultTime
 from .messages import MESSAGE
 from .metric_names import unused_name
@@ -112,7 +111,7 @@ def pipeline(
     found = packed.groupBy("worker").transformWithState(processor(spec), OUTPUT, "Append", "None")
     totals = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in COUNTS]
     per_worker = F.struct("worker", "left_window", "right_window", "out", "seconds")
-    if any(spec.settles(side) for side in SIDES):
+    if spec.has_settling:
         found = found.repartition("worker").mapInArrow(_function(Settle(spec)), OUTPUT)
     routed = F.lit(f"{spec.routing}: {spec.why}")
     undeclared = [] if spec.lateness_declared else [F.max(F.lit(True)).alias(UNDECLARED)]

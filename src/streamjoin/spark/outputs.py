@@ -19,9 +19,9 @@ _FIELDS: list[tuple[str, str, pa.DataType]] = [
 ]
 OUTPUT = ", ".join(f"{name} {type_}" for name, type_, _ in _FIELDS)
 ARROW_OUTPUT = pa.schema([(name, type_) for name, _, type_ in _FIELDS])
-RESULT, FIGURES = "result", "figures"
-"""Kinds of output: packed results and a worker's figures; packed late rows have their side as the kind. `settle` has
-further kinds."""
+RESULT, FILED, FIGURES = "result", "filed", "figures"
+"""Kinds of output: packed results, the name of a file with them (see `handover`), and a worker's figures; packed late
+rows have their side as the kind. `settle` has further kinds."""
 
 
 class Output(NamedTuple):

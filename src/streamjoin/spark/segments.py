@@ -30,14 +30,16 @@ import pyarrow as pa
 from ..arrays import Integers, Mask
 from ..side import Side
 from ..store import Index
+from .local_files import ABANDONED, local_directory, remove
 from .messages import from_bytes, to_bytes
+from .narrow import narrowed, widened
 from .spec import JoinSpec
 
 COORDINATE, HOME = "__streamjoin_coordinate", "__streamjoin_home"
 WORKERS_KEPT = 4
 """A process keeps in memory the segments of so many workers, those that it ran last."""
-LEFT_BEHIND, ABANDONED = 600, 86_400
-"""Seconds after which a file is removed that no state names, and after which an unused directory of a join is."""
+LEFT_BEHIND = 600
+"""Seconds after which a file is removed that no state names."""
 
 
 @dataclass(slots=True)
@@ -64,11 +66,11 @@ def packed(spec: JoinSpec, table: pa.Table, coordinate: Integers, home: Mask | N
         table = table.append_column(COORDINATE, pa.array(coordinate))
     if home is not None:
         table = table.append_column(HOME, pa.array(home))
-    return to_bytes(table)
+    return to_bytes(narrowed(table))
 
 
 def unpacked(spec: JoinSpec, side: Side, body: bytes) -> tuple[pa.Table, Integers, Mask | None]:
-    table = from_bytes(body)
+    table = widened(from_bytes(body))
     home = table.column(HOME).to_numpy() if HOME in table.column_names else None
     coordinate = table.column(COORDINATE).to_numpy() if spec.options.needs_order else None
     table = table.select(spec.schemas[side].names)
@@ -83,7 +85,7 @@ class Cache:
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, join: str, worker: str, directory: str | None = None) -> None:
-        root = Path(directory) if directory else _local_directory()
+        root = Path(directory) if directory else local_directory()
         self.directory = root / f"streamjoin-{join}" / worker
         with Cache._lock:
             if (join, worker) not in Cache.loaded:
@@ -122,13 +124,13 @@ class Cache:
         except OSError:
             return
         for path in old:
-            _remove(path)
+            remove(path)
 
     def drop(self, names: Iterable[str]) -> None:
         """Remove segments that have expired. If the batch is repeated, their files are made again."""
         for name in names:
             self._segments.pop(name, None)
-            _remove(self.directory / name)
+            remove(self.directory / name)
 
     def _write(self, name: str, segment: Segment) -> None:
         """Write the file, if possible: the join also works without files, only slower."""
@@ -147,7 +149,7 @@ class Cache:
                 _write_parts(file, [memoryview(body), *(buffer.raw() for buffer in buffers)])
             os.replace(temporary, self.directory / name)
         except OSError:
-            _remove(temporary)
+            remove(temporary)
 
     def _read(self, name: str) -> Segment | None:
         try:
@@ -193,13 +195,6 @@ def _read_parts(content: memoryview) -> list[memoryview]:
     return parts
 
 
-def _remove(path: str | Path) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        return
-
-
 def _remove_abandoned(root: Path) -> None:
     """Remove the directories of joins that have long been idle. If such a join goes on, its files are made again."""
     for directory in root.glob("streamjoin-*/"):
@@ -209,9 +204,3 @@ def _remove_abandoned(root: Path) -> None:
             continue
         if last < time.time() - ABANDONED:
             shutil.rmtree(directory, ignore_errors=True)
-
-
-def _local_directory() -> Path:
-    """The directory of the executor's own files, which Spark removes when the executor ends."""
-    local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
-    return Path(local if local and os.path.isdir(local) else tempfile.gettempdir())

@@ -99,6 +99,11 @@ class JoinSpec:
         meets_on_several = self.routing == "broadcast" or self.has_roles(side)
         return self.reports_alone(side) and meets_on_several and len(self.workers) > 1
 
+    @property
+    def has_settling(self) -> bool:
+        """Whether rows go from the workers to other tasks before they are unpacked."""
+        return any(self.settles(side) for side in SIDES)
+
     def alone(self, side: Side, table: pa.Table) -> pa.Table:
         """Rows of one side as rows of the result, with NULL for all columns of the other side."""
         before = 0 if side == "left" else len(self.schemas["left"])

@@ -191,7 +191,8 @@ class Step:
         spec, batch, found = self._spec, self._storing[side], self.found[side]
         places = batch.row - ARRIVED
         if found.role is not None:
-            batch = batch.take(np.flatnonzero(found.role[places] != RowRole.PROBING))
+            stored = found.role[places] != RowRole.PROBING
+            batch = batch if stored.all() else batch.take(np.flatnonzero(stored))
         elif spec.routing == "broadcast" and len(spec.workers) > 1:
             batch = batch.take(np.flatnonzero(self._owner(side, batch) == self._number))
         if spec.reports_alone(side) and not spec.options.needs_order:
