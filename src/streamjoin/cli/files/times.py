@@ -1,0 +1,49 @@
+"""Texts that are moments: what CSV and NDJSON call a string may be a date or a timestamp."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MICROSECONDS = pa.timestamp("us")
+_MOMENTS = (pa.date32(), MICROSECONDS, pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"))
+
+
+def with_times(table: pa.Table, time_format: str | None = None, *, dates: bool = True) -> pa.Table:
+    """The table with timestamps in microseconds, or in nanoseconds where they need it, and with texts that are all
+    moments as such."""
+    columns = [_moments(column, time_format, dates) for column in table.columns]
+    return pa.table(columns, names=table.column_names)
+
+
+def _moments(column: pa.ChunkedArray, time_format: str | None, dates: bool) -> pa.ChunkedArray:
+    if pa.types.is_timestamp(column.type):
+        return _cast(column, pa.timestamp("us", column.type.tz)) or column
+    if not pa.types.is_string(column.type) or column.null_count == len(column):
+        return column
+    for type_ in _MOMENTS[not dates :]:
+        read = _cast(column, type_)
+        if read is not None:
+            return read
+    if time_format is not None:
+        try:
+            return pc.strptime(column, format=time_format, unit="us")
+        except pa.ArrowException:
+            pass
+    return column
+
+
+def _cast(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray | None:
+    try:
+        return column.cast(type_)
+    except pa.ArrowException:
+        return None
+
+
+def first_that_is_no_time(column: pa.ChunkedArray) -> str | None:
+    """The first value of a column of texts that tells no moment, if others do; else the first one."""
+    texts = column.drop_null()
+    for text in texts:
+        if all(_cast(pa.chunked_array([[text.as_py()]]), type_) is None for type_ in _MOMENTS):
+            return str(text)
+    return str(texts[0]) if len(texts) else None
