@@ -95,6 +95,16 @@ def parse_window(value: Any, argument: str = "window") -> tuple[Window, Window]:
     return window, window
 
 
+def described_windows(value: Any) -> Any:
+    """Windows in the words in which they can be given: one for both, or a pair."""
+    one, other = (f"{w.rows} rows" if isinstance(w, CountWindow) else _size(w) for w in parse_window(value))
+    return one if one == other else (one, other)
+
+
+def _size(window: TimeWindow) -> str:
+    return f"{window.size} ticks" if window.unit == "tick" else str(window.size)
+
+
 def check_windows(windows: tuple[Window, Window], has_time: bool, given: Any = None, argument: str = "window") -> None:
     """Refuse a time window where there is no time column to measure it on. `given`: how the user wrote the windows."""
     if has_time:
