@@ -17,7 +17,8 @@ OTHER_NAMES = {
     "predicate": "on", "condition": "on", "where": "on", "join_type": "how", "kind": "how", "type": "how",
     "tolerance": "window", "within": "window", "windows": "window", "on_time": "time", "timestamp": "time",
     "watermark": "lateness", "delay": "lateness", "strategy": "match", "direction": "match", "threads": "workers",
-    "n_jobs": "workers", "cores": "workers", "gpu": "device", "names": "aliases", "alias": "aliases", "rsuffix": "suffix",
+    "n_jobs": "workers", "cores": "workers", "gpu": "device", "names": "aliases", "alias": "aliases",
+    "rsuffix": "suffix",
 }  # fmt: skip
 """What other libraries call our arguments."""
 

@@ -56,8 +56,8 @@ def as_table(data: Any, argument: str) -> pa.Table:
         except (TypeError, ValueError, pa.ArrowException) as error:
             raise SchemaError(f"{argument}: cannot read {type(data).__name__} as Arrow data: {error}") from None
     raise SchemaError(
-        f"{argument}: {type(data).__name__} is not Arrow data{_lazy(data)}; give anything with the Arrow PyCapsule interface "
-        "(a pyarrow Table or RecordBatch, a polars or pandas DataFrame, a duckdb relation)"
+        f"{argument}: {type(data).__name__} is not Arrow data{_lazy(data)}; give anything with the Arrow PyCapsule "
+        "interface (a pyarrow Table or RecordBatch, a polars or pandas DataFrame, a duckdb relation)"
     )
 
 

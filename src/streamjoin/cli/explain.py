@@ -14,7 +14,9 @@ def add_explain(commands: Any) -> None:
     explain.add_argument("predicate", help='such as "l.price BETWEEN r.bid - 0.01 AND r.ask + 0.01"')
     explain.add_argument("--left", required=True, metavar="COLUMNS", help=f"the left stream: {COLUMNS_HELP}")
     explain.add_argument("--right", required=True, metavar="COLUMNS", help="the right stream, likewise")
-    explain.add_argument("--aliases", "--alias", nargs=2, metavar=("LEFT", "RIGHT"), help="the streams' names in the predicate")
+    explain.add_argument(
+        "--aliases", "--alias", nargs=2, metavar=("LEFT", "RIGHT"), help="the streams' names in the predicate"
+    )
     explain.set_defaults(run=_explain)
 
 

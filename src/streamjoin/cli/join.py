@@ -12,16 +12,18 @@ from .arguments import count
 
 EXAMPLES = """\
 examples:
-  streamjoin join trades.csv quotes.parquet --on "l.symbol = r.symbol AND l.price >= r.ask" --window "2 seconds" --time ts
-  streamjoin join 'logs/*.ndjson' incidents.csv --on "l.host = r.host" --window "1 hour" "5 minutes" --time ts began -o out.parquet
-  zcat left.csv.gz | streamjoin join - right.csv --on "l.k BETWEEN r.k - 2 AND r.k + 2" --window 30 7 --time ts -o - | head
+  streamjoin join trades.csv quotes.parquet --on "l.symbol = r.symbol AND l.price >= r.ask" \\
+      --window "2 seconds" --time ts
+  streamjoin join 'logs/*.ndjson' incidents.csv --on "l.host = r.host" \\
+      --window "1 hour" "5 minutes" --time ts began -o out.parquet
+  zcat left.csv.gz | streamjoin join - right.csv --on "abs(l.k - r.k) <= 2" --window 30 7 --time ts -o - | head
 
-LEFT and RIGHT: Parquet, CSV (.csv, .tsv), Arrow IPC or NDJSON (.ndjson, .jsonl, .json), text also as .gz, .zst or .bz2;
-a glob in quotes; a directory; or - for standard input. CSV has a header line; an empty field is NULL. Columns and types
-of text are guessed. In --on, the left row is l and the right row is r: "l.price BETWEEN r.bid AND r.ask".
+LEFT and RIGHT: Parquet, CSV (.csv, .tsv), Arrow IPC or NDJSON (.ndjson, .jsonl, .json), text also as .gz, .zst or
+.bz2; a glob in quotes; a directory; or - for standard input. CSV has a header line; an empty field is NULL. Columns
+and types of text are guessed. In --on, the left row is l and the right row is r: "l.price BETWEEN r.bid AND r.ask".
 
---window takes one value for both sides, or the left's and the right's. A row and one of the other side meet if the later
-one comes before the window of the earlier one has ended:
+--window says how long a row can be met by later rows of the other side. One value serves both sides; two are the
+left's and the right's:
   "2 seconds", 500ms   of time, where --time is a column of timestamps or dates
   "30 ticks"           of time, where --time is a column of integers: 30 in its own unit
   30, "30 rows"        of rows: until 30 younger rows of the same side have come
@@ -39,10 +41,12 @@ def add_join(commands: Any) -> None:
         description="Join the rows of two inputs on any predicate, within windows of time or of rows.",
         usage='streamjoin join LEFT RIGHT --on "..." --window W [W] [--time COLUMN [COLUMN]] [-o FILE] [options]',
     )  # fmt: skip
-    join.add_argument("left", metavar="LEFT", help="the left input: a file, a glob, a directory, or -")
-    join.add_argument("right", metavar="RIGHT", help="the right input, likewise")
+    join.add_argument("left", nargs="?", metavar="LEFT", help="the left input: a file, a glob, a directory, or -")
+    join.add_argument("right", nargs="?", metavar="RIGHT", help="the right input, likewise")
     join.add_argument("--on", required=True, metavar="PREDICATE", help="the condition, in SQL")
-    join.add_argument("--window", required=True, nargs="+", metavar="W", help="how long rows can be met; see below")
+    join.add_argument(
+        "--window", required=True, nargs="+", metavar="W", help='such as "2 seconds", "30 ticks" or 30 rows; see below'
+    )
     join.add_argument("--time", nargs="+", metavar="COLUMN", help="the time column, or the left's and the right's")
     join.add_argument("-o", "--out", metavar="FILE", help="where results go, by ending; - for standard output (screen)")
     join.add_argument("--limit", type=count, metavar="N", help="stop after N results; without -o, also show as many")
@@ -59,15 +63,21 @@ def add_join(commands: Any) -> None:
     )
     meaning.add_argument("--sort", action="store_true", help="sort both inputs by time first, on disk where large")
     meaning.add_argument("--aliases", nargs=2, metavar=("L", "R"), help="names of the two rows in --on (l r)")
-    meaning.add_argument("--suffix", default="_right", metavar="TEXT", help="for the right's names that the left has too")
+    meaning.add_argument(
+        "--suffix", default="_right", metavar="TEXT", help="for the right's names that the left has too"
+    )
 
     files = join.add_argument_group("how files are read and written")
-    files.add_argument("--format", metavar="F", help="of the inputs: parquet, csv, arrow or ndjson (by ending, content)")
+    files.add_argument(
+        "--format", metavar="F", help="of an input whose name does not say it: parquet, csv, arrow or ndjson"
+    )
     files.add_argument("--output-format", metavar="F", help="of the output, likewise (by ending; csv for -)")
     files.add_argument("--delimiter", metavar="C", help="between the fields of CSV, such as ; or \\t (guessed)")
     files.add_argument("--null", nargs="+", default=[], metavar="TEXT", help="fields of CSV that mean NULL, such as NA")
     files.add_argument("--types", nargs="+", default=[], metavar="NAME=TYPE", help="types not to guess: zip=string")
-    files.add_argument("--time-format", metavar="F", help="how text tells time, if not as ISO 8601: '%%d.%%m.%%Y %%H:%%M'")
+    files.add_argument(
+        "--time-format", metavar="F", help="how text tells time, if not as ISO 8601: '%%d.%%m.%%Y %%H:%%M'"
+    )
 
     running = join.add_argument_group("how it runs (the result is the same)")
     running.add_argument("--algorithm", default="auto", metavar="NAME", help="three-step, panjoin, ... (auto)")
@@ -80,6 +90,11 @@ def add_join(commands: Any) -> None:
 def _join(arguments: argparse.Namespace) -> None:
     from .joining import run
 
+    if arguments.right is None:
+        raise ArgumentError(
+            "right: two inputs are needed, before the options: streamjoin join LEFT RIGHT --on ...; --window and "
+            "--time take all words that follow them"
+        )
     window = read_windows(arguments.window)
     time = arguments.time
     if time is not None and len(time) > 2:
@@ -88,8 +103,9 @@ def _join(arguments: argparse.Namespace) -> None:
         "on": arguments.on, "window": window[0] if len(window) == 1 else tuple(window),
         "time": None if time is None else time[0] if len(time) == 1 else tuple(time),
         "lateness": _number_or_text(arguments.lateness), "aliases": arguments.aliases,
-        **{name: getattr(arguments, name) for name in ("how", "match", "order", "algorithm", "index", "workers", "device")},
     }  # fmt: skip
+    for name in ("how", "match", "order", "algorithm", "index", "workers", "device"):
+        join[name] = getattr(arguments, name)
     run(arguments, join)
 
 
@@ -102,7 +118,8 @@ def read_windows(words: Sequence[str]) -> list[int | str]:
         else:
             joined.append(word)
     if len(joined) > 2:
-        raise ArgumentError(f"--window: {len(joined)} windows given ({', '.join(joined)}); give one, or one of each side")
+        given = ", ".join(joined)
+        raise ArgumentError(f"--window: {len(joined)} windows given ({given}); give one, or one of each side")
     return [_number_or_text(word) for word in joined]
 
 

@@ -127,10 +127,11 @@ class Inputs:
 
     def _data(self, side: Side, data: Input, sort: bool, lateness: int, bar: Progress) -> Any:
         """A table if it fits into memory, else a reader of rows in time order."""
-        loaded = load(data, bar.read)
         if self._time is None:
+            loaded = load(data.schema, data.tables(), bar.read)
             return loaded.table if loaded.table is not None else _reader(data.schema, loaded.rest)
         order = TimeOrder(side, data.text, self._time, lateness)
+        loaded = load(data.schema, order.told(data.tables()), bar.read)
         if loaded.table is not None:
             return order.sorted_table(loaded.table) if sort else loaded.table
         if sort:
@@ -145,12 +146,15 @@ def _reader(schema: pa.Schema, tables: Iterator[pa.Table]) -> pa.RecordBatchRead
 def _why_text(data: Input, name: str) -> str:
     """The value that made a time column text, and what to do."""
     first = next((rows.column(name) for rows in data.tables() if rows.num_rows), None)
-    value = None if first is None else first_that_is_no_time(first)
-    if value is None:
+    found = None if first is None else first_that_is_no_time(first)
+    if found is None:
         return "; a time column holds timestamps, dates or integers"
+    row, value = found
+    if data.format in ("parquet", "arrow"):
+        return f" such as {value!r}; read it as times with --types {name}=timestamp"
     return (
-        f", because of values such as {value!r}; write times as 2024-05-31 23:59:59.5 (all with a zone, or none), say how "
-        "they are written with --time-format, or say which texts are NULL with --null"
+        f", because of values such as {value!r} in row {row:,}; write times as 2024-05-31 23:59:59.5, all with a zone or "
+        "all without, or say how they are written with --time-format"
     )
 
 
@@ -161,7 +165,7 @@ def _notes(options: dict[str, Any], inputs: Inputs) -> None:
     given = options["window"] if isinstance(options["window"], tuple) else [options["window"]]
     numbers = [value for value in given if isinstance(value, int)]
     if options["time"] is None:
-        note("without --time, the whole left input comes before the right one, so only its last rows are met; give --time")
+        note("without --time, all of the left input comes before the right one, so only its last rows are met")
     elif numbers:
         spelled = " ".join(f'"{value} ticks"' if isinstance(value, int) else f'"{value}"' for value in given)
         instead = spelled if inputs.counts_in_ticks else '"2 seconds"'

@@ -18,7 +18,9 @@ def show(rows: pa.Table, total: int, *, is_all: bool) -> None:
     from rich.table import Table
 
     console = wide_console()
-    columns = [[name, str(f.type), *map(_text, rows.column(i).to_pylist())] for i, (name, f) in enumerate(_fields(rows))]
+    columns = [
+        [name, str(f.type), *map(_text, rows.column(i).to_pylist())] for i, (name, f) in enumerate(_fields(rows))
+    ]
     shown, width = [], 0
     for texts in columns:
         width += max(map(len, texts)) + 2

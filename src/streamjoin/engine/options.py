@@ -27,7 +27,8 @@ Match = Literal["all", "latest", "nearest"]
 OTHER_HOWS = {
     "outer": "full", "full_outer": "full", "fullouter": "full", "full outer": "full", "left_outer": "left",
     "leftouter": "left", "left outer": "left", "right_outer": "right", "rightouter": "right", "right outer": "right",
-    "left_semi": "semi", "leftsemi": "semi", "left semi": "semi", "left_anti": "anti", "leftanti": "anti", "left anti": "anti",
+    "left_semi": "semi", "leftsemi": "semi", "left semi": "semi", "left_anti": "anti", "leftanti": "anti",
+    "left anti": "anti",
 }  # fmt: skip
 OTHER_MATCHES = {"backward": "latest", "last": "latest", "asof": "latest", "as-of": "latest", "closest": "nearest"}
 """What other libraries call them."""

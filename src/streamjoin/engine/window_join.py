@@ -283,7 +283,8 @@ class WindowJoin:
 
     def __repr__(self) -> str:
         left, right = (self._counts[side]["in"] for side in SIDES)
-        return f"<WindowJoin {self._described}: {self._state}, {left:,} left and {right:,} right rows in, {self._out:,} out>"
+        counts = f"{left:,} left and {right:,} right rows in, {self._out:,} out"
+        return f"<WindowJoin {self._described}: {self._state}, {counts}>"
 
     def __reduce__(self) -> Any:
         raise TypeError(

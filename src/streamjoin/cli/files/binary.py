@@ -25,7 +25,7 @@ class ParquetFile:
             if opened.seekable is not None:
                 self._file = parquet.ParquetFile(opened.seekable)
             else:
-                kept = tempfile.TemporaryFile()
+                kept = tempfile.TemporaryFile()  # noqa: SIM115
                 shutil.copyfileobj(opened.stream, kept, 1 << 20)
                 self._file = parquet.ParquetFile(kept)
             self.schema = self._file.schema_arrow

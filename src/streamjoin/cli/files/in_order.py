@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-
+from ...arrays import Integers
 from ...arrow.tables import contiguous, restored, takeable
 from ...arrow.times import TimeColumns, read_time
-from ...arrays import Integers
 from ...compile.generic import extremes
 from ...errors import DataError
 from ...side import Side
@@ -32,6 +31,20 @@ class TimeOrder:
     def times(self, rows: pa.Table) -> Integers:
         where = f"{self._side}: {self._name}: time column {self._column!r}"
         return read_time(contiguous(rows.column(self._column)), self._time.unit, where)
+
+    def told(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        """The same rows; DataError says which one has no time."""
+        seen = 0
+        for table in tables:
+            column = table.column(self._column)
+            if column.null_count:
+                row = seen + 1 + int(np.flatnonzero(np.asarray(column.is_null()))[0])
+                raise DataError(
+                    f"{self._side}: {self._name}: the time column {self._column!r} is NULL in row {row:,}; a row "
+                    "without a time is in no window: leave such rows out"
+                )
+            seen += table.num_rows
+            yield table
 
     def checked(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
         """The same rows, few at a time; DataError says where they go back in time by more than the lateness."""
@@ -53,8 +66,8 @@ class TimeOrder:
         unit = {"int": "ticks", "day": "days"}.get(self._time.unit, self._time.unit)
         return DataError(
             f"{self._side}: {self._name} is not in time order: {self._column!r} goes back to {at} in row "
-            f"{seen + row + 1:,}, by {back} {unit}. It is too large to be sorted in memory: add --sort to sort it on disk "
-            f'first, or --lateness "{back} {unit}" or more if no row is later than that'
+            f"{seen + row + 1:,}, by {back} {unit}. It is too large to be sorted in memory: add --sort to sort it on "
+            f'disk first, or --lateness "{back} {unit}" or more if no row is later than that'
         )
 
     def sorted_table(self, table: pa.Table) -> pa.Table:
@@ -62,7 +75,9 @@ class TimeOrder:
         places = pa.array(np.argsort(self.times(table), kind="stable"))
         return restored(takeable(table).take(places), table.schema)
 
-    def sorted_on_disk(self, tables: Iterator[pa.Table], schema: pa.Schema, run: int | None = None) -> Iterator[pa.Table]:
+    def sorted_on_disk(
+        self, tables: Iterator[pa.Table], schema: pa.Schema, run: int | None = None
+    ) -> Iterator[pa.Table]:
         """The rows of any number of tables by time. Pieces that fit into memory are sorted and written to a temporary
         folder, then merged."""
         run = RUN if run is None else run
@@ -114,6 +129,3 @@ class _Run:
         count = int(np.searchsorted(self.times, bound, "right" if closed else "left"))
         rows, self._rows, self.times = self._rows.slice(0, count), self._rows.slice(count), self.times[count:]
         return rows
-
-
-

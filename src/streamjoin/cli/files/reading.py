@@ -10,7 +10,6 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from ...arrow.tables import check_names
-
 from .binary import ArrowFile, ParquetFile
 from .source import Opened, Source, find
 from .text import HEAD, CsvFile, File, NdjsonFile, Reading
@@ -176,9 +175,9 @@ class Loaded(NamedTuple):
     rest: Iterator[pa.Table]
 
 
-def load(data: Input, tell: Callable[[], None] = lambda: None) -> Loaded:
-    """Read an input until it has taken more memory than a table may. `tell` is called after each piece."""
-    pieces, taken, tables = [data.schema.empty_table()], 0, data.tables()
+def load(schema: pa.Schema, tables: Iterator[pa.Table], tell: Callable[[], None]) -> Loaded:
+    """Read tables until they have taken more memory than one may. `tell` is called after each."""
+    pieces, taken = [schema.empty_table()], 0
     for table in tables:
         tell()
         pieces.append(table)

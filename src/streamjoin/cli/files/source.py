@@ -91,11 +91,11 @@ class Source:
         return DataError(f"{self.argument}: {self.name}: {message}")
 
     def open(self, format_: str | None) -> Opened:
-        """Its bytes, and its format: the one that is given, else what it begins with says, else its name."""
+        """Its bytes, and its format. `format_` is for what neither begins nor ends with something that says it."""
         import pyarrow as pa
 
         try:
-            file = sys.stdin.buffer if self.path == PIPE else open(self.path, "rb", buffering=0)
+            file: Any = sys.stdin.buffer if self.path == PIPE else open(self.path, "rb", buffering=0)  # noqa: SIM115
             head = read_up_to(file, _LOOKED_AT)
             raw = Chained(head, file)
             codec = next((codec for magic, codec in _CODEC_MAGIC.items() if head.startswith(magic)), None)
@@ -106,15 +106,19 @@ class Source:
                 stream = Chained(head, unpacked)
         except (OSError, pa.ArrowException) as error:
             raise self.error(_plain(error)) from None
-        chosen = format_ or self._format(head)
+        if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise self.error("it is UTF-16 text; save it as UTF-8, or pipe it through `iconv -f UTF-16 -t UTF-8`")
+        chosen = self._format(head, format_)
         return Opened(stream, raw, chosen, Path(self.path) if codec is None and self.size is not None else None)
 
-    def _format(self, head: bytes) -> str:
+    def _format(self, head: bytes, given: str | None) -> str:
         for magic, format_ in _MAGIC.items():
             if head.startswith(magic):
                 return format_
         if (known := format_of(self.path)) is not None:
             return known
+        if given is not None:
+            return given
         if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
             return "ndjson"
         if self.size is None:
@@ -144,6 +148,8 @@ def find(argument: str, text: str) -> list[Source]:
         paths = [path for path in paths if os.path.isfile(path)]
         if not paths:
             raise ArgumentError(f"{argument}: no file matches {text!r}")
+    elif "://" in text:
+        raise ArgumentError(f"{argument}: {text!r} is an address, and only local files are read; pipe it in as -")
     else:
         return [_source(argument, text)]
     sources = [_source(argument, path) for path in sorted(set(paths), key=_by_number)]

@@ -1,6 +1,7 @@
 """CSV and NDJSON: types are guessed from the beginning, which is all of a file that is not large.
 
-Invariant: what has been read to guess is not read again, so a pipe works. An empty field is NULL, `""` is an empty text.
+Invariant: what has been read to guess is not read again, so a pipe works. An empty field is NULL, and `""` is an empty
+text.
 """
 
 from __future__ import annotations

@@ -40,10 +40,15 @@ def _cast(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray | None
         return None
 
 
-def first_that_is_no_time(column: pa.ChunkedArray) -> str | None:
-    """The first value of a column of texts that tells no moment, if others do; else the first one."""
-    texts = column.drop_null()
-    for text in texts:
-        if all(_cast(pa.chunked_array([[text.as_py()]]), type_) is None for type_ in _MOMENTS):
-            return str(text)
-    return str(texts[0]) if len(texts) else None
+def first_that_is_no_time(column: pa.ChunkedArray) -> tuple[int, str] | None:
+    """The first value of a column of texts that is neither a moment nor a number, with the number of its row. If there
+    is none, they are of several kinds: the first that is of another kind than the first one."""
+    texts = [(row, text) for row, text in enumerate(column.to_pylist(), 1) if text is not None]
+    kinds = (*_MOMENTS, pa.int64())
+    first = None
+    for row, text in texts:
+        alone = pa.chunked_array([[text]])
+        kind = next((type_ for type_ in kinds if _cast(alone, type_) is not None), None)
+        if kind is None or kind != (first := first or kind):
+            return row, text
+    return texts[0] if texts else None

@@ -41,6 +41,8 @@ class Output:
 
     def __init__(self, argument: str, path: str, format_: str | None = None) -> None:
         self.argument, self.path = argument, path
+        if os.path.isdir(path):
+            raise ArgumentError(f"{argument}: {path!r} is a directory; give the name of a file in it")
         known = format_ or ("csv" if path == PIPE else format_of(path))
         if known is None:
             raise ArgumentError(
@@ -52,8 +54,6 @@ class Output:
             if sys.stdout.isatty() and self.format in ("parquet", "arrow"):
                 raise ArgumentError(f"{argument}: {self.format} is not for a terminal; send it to a file or a pipe")
             return
-        if os.path.isdir(path):
-            raise ArgumentError(f"{argument}: {path!r} is a directory; give the name of a file in it")
         folder = os.path.dirname(os.path.realpath(path))
         if not os.path.isdir(folder):
             raise ArgumentError(f"{argument}: there is no directory {folder!r} for {path!r}; make it first")
@@ -64,7 +64,9 @@ class Output:
             return
         for source in sources:
             if source.size is not None and os.path.samefile(source.path, self.path):
-                raise ArgumentError(f"{self.argument}: {self.path!r} is also an input ({source.argument}); give another")
+                raise ArgumentError(
+                    f"{self.argument}: {self.path!r} is also an input ({source.argument}); give another"
+                )
 
     @contextmanager
     def opened(self, schema: pa.Schema) -> Iterator[Writer]:
@@ -110,7 +112,9 @@ class Output:
             raise
         except (OSError, pa.ArrowException) as error:
             reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-            raise ArgumentError(f"{self.argument}: {self.path!r} cannot be written as {self.format}: {reason}") from None
+            raise ArgumentError(
+                f"{self.argument}: {self.path!r} cannot be written as {self.format}: {reason}"
+            ) from None
 
 
 class _Explained:
@@ -197,7 +201,9 @@ class _Ndjson:
         self._out = out
 
     def write(self, table: pa.Table) -> None:
-        columns = {name: _plain(decoded(takeable(table.select([i])).column(0))) for i, name in enumerate(table.schema.names)}
+        columns = {
+            name: _plain(decoded(takeable(table.select([i])).column(0))) for i, name in enumerate(table.schema.names)
+        }
         for start in range(0, table.num_rows, 1 << 14):
             rows = pa.table(columns).slice(start, 1 << 14).to_pylist()
             self._out.write("".join(f"{json.dumps(row, ensure_ascii=False, default=_text)}\n" for row in rows).encode())
