@@ -135,7 +135,7 @@ class Inputs:
         if loaded.table is not None:
             return order.sorted_table(loaded.table) if sort else loaded.table
         if sort:
-            return _reader(data.schema, order.checked(order.sorted_on_disk(loaded.rest, data.schema)))
+            return _reader(data.schema, order.checked(order.sorted_on_disk(loaded.rest)))
         return _reader(data.schema, order.checked(loaded.rest))
 
 
@@ -153,8 +153,8 @@ def _why_text(data: Input, name: str) -> str:
     if data.format in ("parquet", "arrow"):
         return f" such as {value!r}; read it as times with --types {name}=timestamp"
     return (
-        f", because of values such as {value!r} in row {row:,}; write times as 2024-05-31 23:59:59.5, all with a zone or "
-        "all without, or say how they are written with --time-format"
+        f", because of values such as {value!r} in row {row:,}; write times as 2024-05-31 23:59:59.5, all with a zone "
+        "or all without, or say how they are written with --time-format"
     )
 
 

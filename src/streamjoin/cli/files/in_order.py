@@ -75,31 +75,28 @@ class TimeOrder:
         places = pa.array(np.argsort(self.times(table), kind="stable"))
         return restored(takeable(table).take(places), table.schema)
 
-    def sorted_on_disk(
-        self, tables: Iterator[pa.Table], schema: pa.Schema, run: int | None = None
-    ) -> Iterator[pa.Table]:
+    def sorted_on_disk(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
         """The rows of any number of tables by time. Pieces that fit into memory are sorted and written to a temporary
         folder, then merged."""
-        run = RUN if run is None else run
         with tempfile.TemporaryDirectory(prefix="streamjoin-") as folder:
             files, pieces, taken = [], [], 0
             for table in tables:
                 pieces.append(table)
                 taken += table.nbytes
-                if taken > run:
+                if taken > RUN:
                     files.append(self._written(pa.concat_tables(pieces), f"{folder}/{len(files)}.arrow"))
                     pieces, taken = [], 0
             if pieces:
                 files.append(self._written(pa.concat_tables(pieces), f"{folder}/{len(files)}.arrow"))
-            yield from self._merged([_Run(file, self) for file in files], schema)
+            yield from self._merged([_Run(file, self) for file in files])
 
     def _written(self, table: pa.Table, file: str) -> str:
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         with pa.OSFile(file, "wb") as sink, pa.ipc.new_file(sink, table.schema, options=options) as writer:
-            writer.write_table(self.sorted_table(table), max_chunksize=ROWS)
+            writer.write_table(self.sorted_table(table).unify_dictionaries(), max_chunksize=ROWS)
         return file
 
-    def _merged(self, runs: list[_Run], schema: pa.Schema) -> Iterator[pa.Table]:
+    def _merged(self, runs: list[_Run]) -> Iterator[pa.Table]:
         """Each round takes all rows up to the earliest end of the batches at hand; that one is then used up. Of rows
         with this very time only those of earlier runs are taken: the others come after the rest of the bounding run."""
         while runs := [run for run in runs if run.refill()]:

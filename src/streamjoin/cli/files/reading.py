@@ -16,6 +16,8 @@ from .text import HEAD, CsvFile, File, NdjsonFile, Reading
 
 IN_MEMORY = 512 << 20
 """An input that takes no more than this is a table, which may be in any order."""
+LEAST_HEAD = 1 << 20
+"""How much of each file of many types are guessed from."""
 
 
 class Input:
@@ -25,7 +27,7 @@ class Input:
         self.argument, self.text = argument, text
         self.sources = find(argument, text)
         self._reading = reading
-        self._head = max(HEAD // len(self.sources), 1 << 20)
+        self._head = max(HEAD // len(self.sources), min(HEAD, LEAST_HEAD))
         self._finished, self._current = 0, ""
         self._file: File | None = None
         self.format = ""
@@ -89,7 +91,7 @@ class Input:
         fields = []
         for name in first.names:
             types = [schema.field(name).type for schema in schemas if name in schema.names]
-            type_ = _widest(types, self.format == "csv")
+            type_ = self._reading.types.get(name) or _widest(types, self.format == "csv")
             if type_ is None:
                 at = next(i for i in range(len(types)) if _widest(types[: i + 1], False) is None)
                 raise self.sources[at].error(

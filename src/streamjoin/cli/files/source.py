@@ -49,6 +49,16 @@ class Chained(io.RawIOBase):
         self.taken += len(piece)
         return len(piece)
 
+    def read(self, size: int = -1) -> bytes:
+        """As many bytes as are asked for, unless the end comes before: Arrow takes less for the end."""
+        if size is None or size < 0:
+            return self.readall()
+        pieces = []
+        while size and (piece := super().read(size)):
+            pieces.append(piece)
+            size -= len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
     def close(self) -> None:
         if not self.closed:
             super().close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -56,7 +57,7 @@ class File(Protocol):
 class CsvFile:
     """A CSV file with a header line."""
 
-    def __init__(self, source: Source, opened: Opened, reading: Reading, head: int = HEAD) -> None:
+    def __init__(self, source: Source, opened: Opened, reading: Reading, head: int) -> None:
         self._source, self._reading, self._stream, self._raw = source, reading, opened.stream, opened.raw
         self._head = read_up_to(self._stream, head)
         self._is_all = len(self._head) < head
@@ -66,6 +67,11 @@ class CsvFile:
         sample = self._head if self._is_all else self._head[: _last_row(self._head)]
         forced = {name: type_ for name, type_ in reading.types.items() if not pa.types.is_timestamp(type_)}
         table = with_times(self._read(sample, forced), reading.time_format)
+        for name, type_ in zip(table.schema.names, table.schema.types, strict=True):
+            if pa.types.is_binary(type_):
+                raise source.error(
+                    f"column {name!r} is no UTF-8 text; convert the file, as with `iconv -f LATIN1 -t UTF-8`"
+                )
         self.schema = table.schema if self._is_all else _without_nulls(table.schema)
         self._table = table if self._is_all else None
 
@@ -80,13 +86,14 @@ class CsvFile:
         from pyarrow import csv as arrow_csv
 
         rest = Chained(self._head, self._stream)
-        self._head = b""
+        self._head, rows = b"", 0
         try:
             with arrow_csv.open_csv(pa.PythonFile(rest, "r"), **self._options(wanted, BLOCK)) as reader:
                 for batch in reader:
+                    rows += batch.num_rows
                     yield pa.Table.from_batches([batch])
         except pa.ArrowException as error:
-            raise self._explained(error, b"", f"; {GUESSED}") from None
+            raise self._explained(error, b"", f"after row {rows:,}: ", f"; {GUESSED}") from None
 
     @property
     def part(self) -> float:
@@ -124,13 +131,12 @@ class CsvFile:
         header = re.sub(rb'"[^"]*"', b"", self._head[: 1 << 16]).lstrip().split(b"\n", 1)[0]
         return max(DELIMITERS, key=lambda delimiter: header.count(delimiter.encode()))
 
-    def _explained(self, error: BaseException, text: bytes, hint: str = "") -> DataError:
+    def _explained(self, error: BaseException, text: bytes, where: str = "", hint: str = "") -> DataError:
         """The error with its line, where Arrow has counted rows."""
         message = " ".join(str(error).split()).replace("CSV parse error: ", "").replace("CSV conversion error ", "")
         if "invalid UTF8" in message or "BOM" in message:
             return self._source.error("it is no UTF-8 text; save it as UTF-8, or say what it is with --format")
         row = re.search(r"Row #([0-9]+): ", message)
-        where = ""
         if row is not None:
             line = _line_of(text, self._delimiter, int(row[1]))
             where = f"line {line}: " if line else f"row {row[1]}: "
@@ -139,13 +145,14 @@ class CsvFile:
         if column is not None:
             names = [self.schema.names[int(column[1])]] if hasattr(self, "schema") else []
             message = message.replace(column[0], f"column {names[0]!r}: " if names else "") + hint
+        message = re.sub(r"to (\S+): invalid value '(.*)'", r"'\2' is no \1", message)
         return self._source.error(f"{where}{message[:300]}")
 
 
 class NdjsonFile:
     """One JSON object in each line."""
 
-    def __init__(self, source: Source, opened: Opened, reading: Reading, head: int = HEAD) -> None:
+    def __init__(self, source: Source, opened: Opened, reading: Reading, head: int) -> None:
         self._source, self._reading, self._stream, self._raw = source, reading, opened.stream, opened.raw
         self._head = read_up_to(self._stream, head)
         self._is_all = len(self._head) < head
@@ -162,6 +169,10 @@ class NdjsonFile:
             self._table = self._read(sample, plain)
         self.schema = with_times(self._table, reading.time_format).schema
         if not self._is_all:
+            for name, type_ in reading.types.items():
+                if name not in self.schema.names:
+                    self._table = self._table.append_column(name, pa.nulls(self._table.num_rows, pa.string()))
+                    self.schema = self.schema.append(pa.field(name, type_))
             self._table, self.schema = self._table.slice(0, 0), _without_nulls(self.schema)
 
     def tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
@@ -194,21 +205,34 @@ class NdjsonFile:
         return table
 
     def _read(self, text: bytes, schema: pa.Schema | None) -> pa.Table:
-        from pyarrow import json
+        from pyarrow import json as arrow_json
 
-        parse = json.ParseOptions(schema, unexpected_field_behavior="infer" if schema is None else "error")
-        read = json.ReadOptions(use_threads=False, block_size=max(len(text), 1))
+        parse = arrow_json.ParseOptions(schema, unexpected_field_behavior="infer" if schema is None else "error")
+        read = arrow_json.ReadOptions(use_threads=False, block_size=max(len(text), 1))
         try:
-            return json.read_json(pa.BufferReader(text), parse_options=parse, read_options=read)
+            return arrow_json.read_json(pa.BufferReader(text), parse_options=parse, read_options=read)
         except pa.ArrowException as error:
             message = " ".join(str(error).split()).removeprefix("JSON parse error: ")
             row = re.search(r" in row ([0-9]+)$", message)
+            if schema is not None and "unexpected field" in message:
+                raise self._new_key(text, schema) from None
             if row is None:
                 raise self._source.error(message[:300]) from None
             lines = (n for n, line in enumerate(text.split(b"\n"), self._line) if line.strip())
             line = next((n for count, n in enumerate(lines) if count == int(row[1])), self._line)
             hint = f"; {GUESSED}" if schema is not None and not self._is_all else ""
             raise self._source.error(f"line {line}: {message.removesuffix(row[0])[:300]}{hint}") from None
+
+    def _new_key(self, text: bytes, schema: pa.Schema) -> DataError:
+        """The error for a key that comes after the types were guessed."""
+        for number, line in enumerate(text.split(b"\n"), self._line):
+            for key in json.loads(line) if line.strip() else ():
+                if key not in schema.names:
+                    return self._source.error(
+                        f"line {number}: the key {key!r} is new, and the columns were found in the first {HEAD >> 20} MB; "
+                        f"say that it is one, as in --types {key}=string"
+                    )
+        return self._source.error("an object in an object has a new key")
 
 
 def _last_row(text: bytes) -> int:

@@ -157,13 +157,14 @@ class _Parquet:
 
 
 class _Arrow:
-    """A file; a pipe takes a stream."""
+    """A file; a pipe takes a stream. Texts with a dictionary are written out: a file can have only one of each."""
 
     def __init__(self, out: Any, schema: pa.Schema, is_pipe: bool) -> None:
-        self._writer = (pa.ipc.new_stream if is_pipe else pa.ipc.new_file)(out, schema)
+        plain = [f.with_type(_decoded_type(f.type)) if pa.types.is_dictionary(f.type) else f for f in schema]
+        self._writer = (pa.ipc.new_stream if is_pipe else pa.ipc.new_file)(out, pa.schema(plain))
 
     def write(self, table: pa.Table) -> None:
-        self._writer.write_table(table)
+        self._writer.write_table(pa.table([decoded(column) for column in table.columns], names=table.column_names))
 
     def close(self) -> None:
         self._writer.close()
