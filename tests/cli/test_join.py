@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -532,11 +533,11 @@ def test_a_narrow_terminal_shows_whole_columns(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     wide = LEFT.append_column("text", pa.array(["[red]x[/]" * 9] * 60))
     assert run(write(wide, "left.csv"), write(RIGHT, "right.csv"), "--limit", "2") == 0
-    out = capsys.readouterr().out
+    out = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
     assert "not shown: text, ts_right, k_right, n_right" in out
     assert all(len(line) <= 60 for line in out.splitlines())
 

@@ -229,8 +229,8 @@ class NdjsonFile:
             for key in json.loads(line) if line.strip() else ():
                 if key not in schema.names:
                     return self._source.error(
-                        f"line {number}: the key {key!r} is new, and the columns were found in the first {HEAD >> 20} MB; "
-                        f"say that it is one, as in --types {key}=string"
+                        f"line {number}: the key {key!r} is new, and the columns were found in the first "
+                        f"{HEAD >> 20} MB; say that it is one, as in --types {key}=string"
                     )
         return self._source.error("an object in an object has a new key")
 
