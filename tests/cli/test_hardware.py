@@ -74,7 +74,7 @@ def test_simulate_prints_rows_without_a_file(files: tuple[str, str], capsys: Pri
         (["--on", "l.k = r.k", "--time", "ts", "at", "ts"], "--time: 3 columns"),
         (["--on", "l.k = r.k", "--time", "nope"], "nope"),
         (["--on", "l.k = r.k", "--stall", "2"], "stall"),
-        (["--on", "l.k = r.k", "--out", "result.txt"], "--out: 'result.txt' has no known format"),
+        (["--on", "l.k = r.k", "--out", "result.txt"], "--out: 'result.txt' has no known ending"),
     ],
 )
 def test_what_cannot_be_simulated(argv: list[str], message: str, files: tuple[str, str], capsys: Printed) -> None:
