@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -131,8 +130,3 @@ def _number_or_text(word: str) -> int | str:
 def _number(word: str) -> int | None:
     digits = word.strip().removeprefix("-").replace("_", "")
     return int(word.replace("_", "")) if digits.isascii() and digits.isdigit() else None
-
-
-def note(text: str) -> None:
-    """Tell what the user may not expect."""
-    print(f"streamjoin: note: {text}", file=sys.stderr)

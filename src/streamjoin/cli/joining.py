@@ -16,6 +16,7 @@ from ..engine import explain, join, join_batches
 from ..errors import ArgumentError, StreamJoinError
 from ..side import SIDES, Side
 from ..window import CountWindow, lateness_ticks, parse_window
+from .console import note
 from .files.columns import read_types
 from .files.in_order import TimeOrder
 from .files.reading import Input, load
@@ -23,7 +24,6 @@ from .files.source import FORMATS, PIPE
 from .files.text import Reading
 from .files.times import first_that_is_no_time
 from .files.writing import Output
-from .join import note
 from .progress import Progress, progress
 from .screen import show
 

@@ -21,7 +21,8 @@ def show(rows: pa.Table, total: int, *, is_all: bool) -> None:
     columns = [
         [name, str(f.type), *map(_text, rows.column(i).to_pylist())] for i, (name, f) in enumerate(_fields(rows))
     ]
-    shown, width = [], 0
+    shown: list[list[str]] = []
+    width = 0
     for texts in columns:
         width += max(map(len, texts)) + 2
         if console.is_terminal and shown and width > console.width - 6:

@@ -79,7 +79,9 @@ class TimeOrder:
         """The rows of any number of tables by time. Pieces that fit into memory are sorted and written to a temporary
         folder, then merged."""
         with tempfile.TemporaryDirectory(prefix="streamjoin-") as folder:
-            files, pieces, taken = [], [], 0
+            files: list[str] = []
+            pieces: list[pa.Table] = []
+            taken = 0
             for table in tables:
                 pieces.append(table)
                 taken += table.nbytes
