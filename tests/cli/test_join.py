@@ -6,7 +6,9 @@ import bz2
 import gzip
 import io
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -466,6 +468,22 @@ def test_no_half_file_is_left(error: type[BaseException], monkeypatch: pytest.Mo
     assert sorted(path.name for path in Path().iterdir()) == ["left.csv", "out.csv", "right.csv"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_ctrl_c_leaves_no_file() -> None:
+    write(table(20_000, 1), "left.csv")
+    command = [sys.executable, "-m", "streamjoin.cli", "join", "left.csv", "left.csv", "--on", "TRUE", "--time", "ts"]
+    with subprocess.Popen(
+        [*command, "--window", "20000 ticks", "-o", "out.csv"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stderr is not None
+        while process.poll() is None and not list(Path().glob(".out.csv.*.part")):
+            pass
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        assert process.stderr.read() == b""
+    assert [path.name for path in Path().iterdir()] == ["left.csv"]
+
+
 def test_a_closed_pipe_ends_quietly() -> None:
     write(table(3000, 1), "left.csv")
     command = [sys.executable, "-m", "streamjoin.cli", "join", "left.csv", "-", "--on", "TRUE", "--time", "ts"]
@@ -562,3 +580,17 @@ def test_a_bar_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: py
     assert run(write(LEFT, "left.csv"), write(RIGHT, "right.csv"), "-o", "out.csv") == 0
     assert f"{len(wanted(LEFT, RIGHT))} results" in terminal.getvalue()
     assert capsys.readouterr().out.startswith("out.csv: ")
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.ndjson"])
+def test_long_integers_stay_exact(name: str) -> None:
+    def types(*numbers: str) -> tuple[str, list[Any]]:
+        lines = ["k", *numbers] if name == "x.csv" else [f'{{"k": {number}}}' for number in numbers]
+        rows = guessed("\n".join(lines).encode(), name)
+        return str(rows.schema.field("k").type), rows["k"].to_pylist()
+
+    assert types("18446744073709551615", "3") == ("uint64", [2**64 - 1, 3])
+    assert types("-18446744073709551615", "3") == ("decimal128(38, 0)", [1 - 2**64, 3])
+    assert types("18446744073709551615", "0.5") == ("double", [2.0**64, 0.5])
+    assert types("9223372036854775807") == ("int64", [2**63 - 1])
+    assert types("9" * 60)[0] == ("string" if name == "x.csv" else "double")

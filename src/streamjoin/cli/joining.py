@@ -18,11 +18,11 @@ from ..side import SIDES, Side
 from ..window import CountWindow, lateness_ticks, parse_window
 from .console import note
 from .files.columns import read_types
+from .files.guessing import first_that_is_no_time
 from .files.in_order import TimeOrder
 from .files.reading import Input, load
 from .files.source import FORMATS, PIPE
 from .files.text import Reading
-from .files.times import first_that_is_no_time
 from .files.writing import Output
 from .progress import Progress, progress
 from .screen import show

@@ -186,7 +186,8 @@ def _source(argument: str, path: str) -> Source:
         close = difflib.get_close_matches(name, beside, n=1)
         hint = f" (did you mean {os.path.join(folder, close[0])!r}?)" if close else ""
         raise ArgumentError(f"{argument}: there is no file {path!r}{hint}") from None
-    return Source(argument, path, status.st_size if stat.S_ISREG(status.st_mode) else None)
+    is_file = stat.S_ISREG(status.st_mode) and not path.startswith("/dev/")
+    return Source(argument, path, status.st_size if is_file else None)
 
 
 def _by_number(path: str) -> list[tuple[int, str]]:

@@ -11,14 +11,16 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from ...arrow.tables import check_names
 from ...errors import DataError
+from .guessing import LONG_INTEGERS, integer_type, long_integers, with_times
 from .source import Chained, Opened, Source, read_up_to
-from .times import with_times
 
 HEAD = 64 << 20
 """How much of an input types are guessed from."""
@@ -66,7 +68,12 @@ class CsvFile:
         self._delimiter = reading.delimiter or self._guess_delimiter()
         sample = self._head if self._is_all else self._head[: _last_row(self._head)]
         forced = {name: type_ for name, type_ in reading.types.items() if not pa.types.is_timestamp(type_)}
-        table = with_times(self._read(sample, forced), reading.time_format)
+        raw = self._read(sample, forced)
+        check_names(raw.schema, f"{source.argument}: {source.name}")
+        if long := long_integers(raw, forced):
+            texts = self._read(sample, forced | dict.fromkeys(long, pa.string()))
+            raw = self._read(sample, forced | {name: integer_type(texts.column(name)) for name in long})
+        table = with_times(raw, reading.time_format)
         for name, type_ in zip(table.schema.names, table.schema.types, strict=True):
             if pa.types.is_binary(type_):
                 raise source.error(
@@ -167,6 +174,8 @@ class NdjsonFile:
         self._table = self._read(sample, None)  # without the moments that Arrow finds, for it overlooks their zones
         if (plain := _as_text(self._table.schema)) != self._table.schema:
             self._table = self._read(sample, plain)
+        for name in long_integers(self._table, {}):
+            self._table = self._with_long_integers(sample, name)
         self.schema = with_times(self._table, reading.time_format).schema
         if not self._is_all:
             for name, type_ in reading.types.items():
@@ -194,6 +203,13 @@ class NdjsonFile:
     @property
     def part(self) -> float:
         return self._raw.taken / self._source.size if self._source.size else 0.0
+
+    def _with_long_integers(self, text: bytes, name: str) -> pa.Table:
+        place = self._table.schema.get_field_index(name)
+        for type_ in LONG_INTEGERS:
+            with suppress(DataError):
+                return self._read(text, self._table.schema.set(place, pa.field(name, type_)))
+        return self._table
 
     def _timed(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
         """Texts as the moments that the schema has them as."""

@@ -83,7 +83,9 @@ class Output:
             return
         part = final.with_name(f".{final.name}.{os.getpid()}.part")
         try:
-            with open(part, "wb") as file, self._writer(file, schema) as writer:
+            with self._explained():
+                file = open(part, "wb")  # noqa: SIM115
+            with file, self._writer(file, schema) as writer:
                 yield writer
             os.replace(part, final)
         except BaseException:
@@ -98,7 +100,12 @@ class Output:
         out = pa.CompressedOutputStream(sink, codec) if codec else sink
         with self._explained():
             writer = _WRITERS[self.format](out, schema, self.path == PIPE)
-        yield _Explained(writer, self._explained)
+        try:
+            yield _Explained(writer, self._explained)
+        except BaseException:
+            with suppress(Exception):  # while the file is still open
+                writer.close()
+            raise
         with self._explained():
             writer.close()
             if codec:

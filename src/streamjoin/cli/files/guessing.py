@@ -1,6 +1,8 @@
-"""Texts that are moments: what CSV and NDJSON call a string may be a date or a timestamp."""
+"""What Arrow does not guess of CSV and NDJSON: texts that are moments, and integers of more than 64 bits."""
 
 from __future__ import annotations
+
+from collections.abc import Container
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,6 +40,31 @@ def _cast(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray | None
         return column.cast(type_)
     except pa.ArrowException:
         return None
+
+
+LONG_INTEGERS = (pa.uint64(), pa.decimal128(38, 0))
+_EXACT = 1 << 53
+"""From here on, floats are no longer all of the integers."""
+
+
+def long_integers(table: pa.Table, known: Container[str]) -> list[str]:
+    """Columns that were guessed to be floats, but may be integers that a float cannot tell from their neighbours."""
+
+    def may_be(column: pa.ChunkedArray) -> bool:
+        largest = pc.max(pc.abs(column)).as_py() if pa.types.is_float64(column.type) else None
+        return largest is not None and largest >= _EXACT and bool(pc.all(pc.equal(pc.floor(column), column)).as_py())
+
+    return [name for name in table.column_names if name not in known and may_be(table.column(name))]
+
+
+def integer_type(texts: pa.ChunkedArray) -> pa.DataType:
+    """The type that holds all of these numbers exactly, if they are written as integers; else float. Text holds the
+    longest ones."""
+    if not pc.all(pc.match_substring_regex(texts, r"^[+-]?[0-9]+$")).as_py():
+        return pa.float64()
+    if pc.max(pc.utf8_length(texts)).as_py() > LONG_INTEGERS[-1].precision:
+        return pa.string()
+    return next(type_ for type_ in LONG_INTEGERS if _cast(texts, type_) is not None)
 
 
 def first_that_is_no_time(column: pa.ChunkedArray) -> tuple[int, str] | None:
