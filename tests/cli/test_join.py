@@ -354,7 +354,10 @@ def refused(capsys: pytest.CaptureFixture[str], message: str) -> None:
         (["left.csv", "right.csv", "--window", "2 s"], "--window: got '2 s' (the time column holds integers"),
         (["left.csv", "right.csv", "--window", "2 s"], '"900 ticks"'),
         (["left.csv", "right.csv", "--window", "1", "2", "3"], "--window: 3 windows given"),
-        (["left.csv", "right.csv", "--time", "tx"], "--time: the left stream has no column 'tx'; it has: ts, k, n"),
+        (
+            ["left.csv", "right.csv", "--time", "tss"],
+            "--time: the left stream has no column 'tss' (did you mean 'ts'?); it has: ts, k, n",
+        ),
         (["left.csv", "right.csv", "--time", "a", "b", "c"], "--time: 3 columns"),
         (["left.csv", "right.csv", "--on", "l.kk = r.k"], "--on: unknown column 'kk' (did you mean 'k'?)"),
         (["left.csv", "right.csv", "--types", "x=int"], "--types: no input has a column 'x'; there are: ts, k, n"),
@@ -427,6 +430,9 @@ def test_inputs_out_of_order_are_sorted_or_refused(capsys: pytest.CaptureFixture
     windows = sj.TimeWindow(5), sj.TimeWindow(3)
     joined = sj.join(*in_order, on=BAND, window=windows, time="ts", order="sorted")
     assert parquet.read_table("sorted.parquet") == joined
+    assert run(left, right, "--sort", "--match", "latest", "--how", "left", "-o", "latest.parquet") == 0
+    latest = sj.join(*tables, on=BAND, window=windows, time="ts", how="left", match="latest")
+    assert rows_of(parquet.read_table("latest.parquet")) == rows_of(latest)
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=12), max_size=8), st.integers(1, 300), st.integers(1, 5))

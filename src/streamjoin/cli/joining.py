@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..arguments import choose, meant
 from ..arrow.tables import result_schema
 from ..arrow.times import TimeColumns, time_columns
 from ..engine import explain, join, join_batches
@@ -47,8 +48,9 @@ def run(arguments: argparse.Namespace, options: dict[str, Any]) -> None:
     inputs = Inputs(Input("left", arguments.left, reading), Input("right", arguments.right, reading))
     for name in reading.types:
         if not any(name in data.schema.names for data in inputs.both):
-            has = ", ".join(dict.fromkeys(n for data in inputs.both for n in data.schema.names))
-            raise ArgumentError(f"--types: no input has a column {name!r}; there are: {has}")
+            has = list(dict.fromkeys(n for data in inputs.both for n in data.schema.names))
+            hint = meant(name, has)
+            raise ArgumentError(f"--types: no input has a column {name!r}{hint}; there are: {', '.join(has)}")
     with spelled_as_options():
         inputs.settle_time(options["time"])
         plan = explain(*inputs.schemas, **options)
@@ -213,8 +215,6 @@ def spelled_as_options() -> Iterator[None]:
 
 
 def _format(name: str | None, argument: str) -> str | None:
-    from ..arguments import choose
-
     return None if name is None else choose(argument, name, FORMATS)
 
 
