@@ -38,8 +38,11 @@ class Bar(Progress):
 
     def joining(self) -> None:
         done = sum(data.done for data in self._inputs)
-        total = self._total if self._total is None or done < self._total else None  # a bar that is full says nothing
-        self._bar.update(self._task, description="joining", total=total, completed=done)
+        if done == self._total:  # a bar that is full says nothing: one that moves takes its place
+            self._bar.remove_task(self._task)
+            self._task = self._bar.add_task("joining", total=None, found="")
+        else:
+            self._bar.update(self._task, description="joining")
 
     def found(self, rows: int) -> None:
         self._found += rows
