@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ..arguments import meant
 from ..arrays import INT64_MAX, INT64_MIN, Integers
 from ..compile.generic import survey
 from ..errors import ArgumentError, DataError
@@ -90,7 +91,8 @@ def time_columns(left: pa.Schema, right: pa.Schema, time: Any) -> TimeColumns | 
     for side, schema, name in (("left", left, names[0]), ("right", right, names[1])):
         if name not in schema.names:
             raise ArgumentError(
-                f"time: the {side} stream has no column {name!r}; it has: {', '.join(schema.names) or 'none'}"
+                f"time: the {side} stream has no column {name!r}{meant(name, schema.names)}; "
+                f"it has: {', '.join(schema.names) or 'none'}"
             )
         units.append(time_unit(schema.field(name).type, "time", name))
     if units[0] == units[1]:

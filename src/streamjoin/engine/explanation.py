@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..arguments import checked_names
 from ..arrow.tables import as_schema
 from ..gpu.scan import described_device
 from ..predicate import Predicate, check_aliases
@@ -123,9 +124,10 @@ _MATCHES = {
     "nearest": "of a left row's partners the one closest in time",
 }
 _EXACT = "exact: it replaces the conditions it comes from"
-_INEXACT = "necessary: from rearranged arithmetic, so candidates are checked again"
+_INEXACT = "rounded outwards: its arithmetic was rearranged, so each candidate is checked again"
 
 
+@checked_names
 def explain(
     left: Any,
     right: Any,

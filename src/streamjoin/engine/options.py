@@ -24,6 +24,14 @@ How = Literal["inner", "left", "right", "full", "semi", "anti"]
 match."""
 Match = Literal["all", "latest", "nearest"]
 """Which partners a left row is reported with: all; the last one that is not younger; the one closest in time."""
+OTHER_HOWS = {
+    "outer": "full", "full_outer": "full", "fullouter": "full", "full outer": "full", "left_outer": "left",
+    "leftouter": "left", "left outer": "left", "right_outer": "right", "rightouter": "right", "right outer": "right",
+    "left_semi": "semi", "leftsemi": "semi", "left semi": "semi", "left_anti": "anti", "leftanti": "anti",
+    "left anti": "anti",
+}  # fmt: skip
+OTHER_MATCHES = {"backward": "latest", "last": "latest", "asof": "latest", "as-of": "latest", "closest": "nearest"}
+"""What other libraries call them."""
 Order = Literal["none", "punctuated", "sorted"]
 """As found; as found with watermarks; by result timestamp and both positions, the same sequence on every run."""
 Algorithm = Literal[
@@ -111,7 +119,7 @@ def check_options(
     check_windows(windows, columns is not None, window)
     unit = columns.unit if columns else None
     crew = _workers(workers)
-    how = choose("how", how, get_args(How))
+    how = choose("how", how, get_args(How), OTHER_HOWS)
     match = _match(match, how, columns)
     return Options(
         windows=_reaching({"left": _in_ticks(windows[0], unit), "right": _in_ticks(windows[1], unit)}, match),
@@ -140,7 +148,7 @@ def _in_ticks(window: TimeWindow | CountWindow, unit: TimeUnit | None) -> TimeWi
 
 
 def _match(match: Any, how: str, columns: TimeColumns | None) -> Match:
-    chosen: Match = choose("match", match, get_args(Match))
+    chosen: Match = choose("match", match, get_args(Match), OTHER_MATCHES)
     if chosen == "all":
         return chosen
     if how not in ("inner", "left"):

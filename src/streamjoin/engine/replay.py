@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ..arguments import checked_names
 from ..arrow.tables import as_schema, as_table, contiguous, restored, takeable
 from ..arrow.times import TimeColumns, read_time
 from ..compile.generic import extremes, is_ascending
@@ -30,6 +31,7 @@ ENOUGH = 1 << 20
 """Results that are gathered at once."""
 
 
+@checked_names
 def join(
     left: Any,
     right: Any,
@@ -70,6 +72,7 @@ def join(
         return pa.concat_tables(replay(running, *tables))
 
 
+@checked_names
 def join_batches(
     left: Any,
     right: Any,

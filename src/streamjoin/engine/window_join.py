@@ -18,20 +18,32 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ..arguments import choose
+from ..arguments import checked_names, choose
 from ..arrays import INT64_MAX, Mask
 from ..arrow.tables import as_schema, as_table, conform, restored, result_schema, single_arrays, takeable
 from ..arrow.times import Times, read_time
 from ..compile.cache import cache_directory
 from ..errors import ArgumentError, BackPressure, DataError, StateError
-from ..predicate import Predicate, not_too_deep
+from ..predicate import Predicate, check_aliases, not_too_deep
 from ..predicate.lower import lower
 from ..predicate.render import render
 from ..side import SIDES, Side
 from ..store.costs import costs
-from ..window import Duration, TimeWindow, Window
+from ..window import Duration, TimeWindow, Window, described_windows
 from .intake import Intake
-from .options import MAX_BATCH, MAX_PENDING, MAX_WAIT, Algorithm, DeviceName, How, IndexName, Late, Match, Order
+from .options import (
+    MAX_BATCH,
+    MAX_PENDING,
+    MAX_WAIT,
+    Algorithm,
+    DeviceName,
+    How,
+    IndexName,
+    Late,
+    Match,
+    Options,
+    Order,
+)
 from .planning import planned
 from .rehearsal import rehearsed
 from .steps import Steps
@@ -60,6 +72,7 @@ class WindowJoin:
     poll, Ctrl-C included, ends the join: later calls raise StateError.
     """
 
+    @checked_names
     def __init__(
         self,
         left: Any,
@@ -91,6 +104,7 @@ class WindowJoin:
             max_pending=max_pending, max_batch=max_batch, max_wait=max_wait,
         )  # fmt: skip
         self._schema = result_schema(left, right, how, suffix)
+        self._described = _described(render(self.plan.predicate, check_aliases(aliases)), window, time, self.options)
         with not_too_deep():
             if self.options.is_scanned and self.options.device != "gpu":
                 lowered = lower(self.plan, with_keys=False)
@@ -270,8 +284,15 @@ class WindowJoin:
         self.close()
 
     def __repr__(self) -> str:
-        chosen = f"how={self.options.how!r}, match={self.options.match!r}, order={self.options.order!r}"
-        return f"<WindowJoin on {render(self.plan.predicate)!r}, {chosen}: {self._state}>"
+        left, right = (self._counts[side]["in"] for side in SIDES)
+        counts = f"{left:,} left and {right:,} right rows in, {self._out:,} out"
+        return f"<WindowJoin {self._described}: {self._state}, {counts}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a WindowJoin cannot be pickled or copied: it has threads, and windows in memory that they share; open one "
+            "where it is used. A join that goes on after a restart is streamjoin.spark.stream_join, from its checkpoint"
+        )
 
     # -- the walk of a batch ---------------------------------------------------------------------------------------
 
@@ -385,3 +406,11 @@ class WindowJoin:
 
 def _rows_where(table: pa.Table, mask: Mask) -> pa.Table:
     return restored(takeable(table).take(pa.array(np.flatnonzero(mask))), table.schema)
+
+
+def _described(on: str, window: Any, time: Any, options: Options) -> str:
+    """The arguments that say which rows belong to the join, those left out that are as usual."""
+    usual = {"match": "all", "order": "none", "lateness": 0}
+    chosen = {name: value for name, default in usual.items() if (value := getattr(options, name)) != default}
+    given = {"on": on, "window": described_windows(window), "time": time, "how": options.how, **chosen}
+    return ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)

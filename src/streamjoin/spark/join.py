@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StringType, StructField, StructType
 
+from ..arguments import unknown_argument
 from ..engine.options import How, IndexName, Late, Match
 from ..engine.window_join import LatenessArgument, WindowArgument
 from ..errors import ArgumentError
@@ -80,7 +82,7 @@ def stream_join(
     for other in others:
         if other in NOT_ON_SPARK:
             raise ArgumentError(f"{other}: stream_join has no such argument; {NOT_ON_SPARK[other]}")
-        raise TypeError(f"stream_join() got an unexpected keyword argument {other!r}")
+        raise unknown_argument("stream_join", other, _ARGUMENTS)
     if name is not None and (not isinstance(name, str) or not name):
         raise ArgumentError(f"name: {name!r} is not valid; give a text")
     spec = plan_join(
@@ -93,6 +95,9 @@ def stream_join(
         warn_of_late_rows(left.sparkSession)
     joined = pipeline(spec, left, right, name or unused_name(left, right))
     return joined if its_time is None else its_time.added_to(joined, spec)
+
+
+_ARGUMENTS = [name for name, p in inspect.signature(stream_join).parameters.items() if p.kind is p.KEYWORD_ONLY]
 
 
 def pipeline(
