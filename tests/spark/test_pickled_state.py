@@ -16,7 +16,8 @@ import pyarrow as pa
 import pytest
 
 import streamjoin as sj
-from streamjoin.spark import pickled_state
+from streamjoin.spark import key_router, pickled_state
+from streamjoin.spark.key_router import KeyRouterState
 from streamjoin.spark.messages import from_bytes, to_bytes
 from streamjoin.spark.pickled_state import NOW_AT
 from streamjoin.spark.router import RouterState
@@ -29,6 +30,7 @@ from .simulated import Dictionary, Simulated, make_spec
 FILE = Path(__file__).parent / "data" / f"states-format-{FORMAT}.pickle"
 JOINS = {
     "ordered": dict(on="l.k = r.k", window=(9, sj.TimeWindow(25)), routing="hash"),
+    "keys": dict(on="l.k = r.k", window=sj.TimeWindow(60), routing="hash"),
     "ranges": dict(on="l.v BETWEEN r.v - 3 AND r.v + 3", window=sj.TimeWindow(60), routing="range"),
     "unmatched": dict(on="l.v BETWEEN r.v - 3 AND r.v + 3", window=sj.TimeWindow(60), routing="broadcast", how="full"),
 }
@@ -57,6 +59,7 @@ def states() -> dict[str, Any]:
 
 def write() -> None:
     found = {}
+    key_router.ENOUGH, key_router.UNEVEN = 1, 0.5
     for name in JOINS:
         with tempfile.TemporaryDirectory() as directory:
             run = joining(name, directory)
@@ -90,7 +93,8 @@ def test_old_names_lead_to_classes_of_today() -> None:
     for module, name in NOW_AT:
         assert any(module.encode() in body and name.encode() in body for body in bodies), (module, name)
     kept = [pickled_state.load(body) for body in bodies]
-    assert {type(one) for one in kept} == {WorkerState, RouterState}
+    assert {type(one) for one in kept} == {WorkerState, RouterState, KeyRouterState}
+    assert any(one.split and one.spread for one in kept if isinstance(one, KeyRouterState))
     sides = [side for one in kept if isinstance(one, WorkerState) for side in one.held.values()]
     assert {type(side) for side in sides} == {SideState}
     assert {type(entry) for side in sides for entry in side.segments} == {SegmentEntry}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StringType, StructField, StructType
@@ -24,7 +25,7 @@ from .outputs import COUNTS, FIGURES, OUTPUT
 from .pack import Pack
 from .plan_join import plan_join
 from .processor import JoinProcessor, RouteProcessor
-from .progress import UNDECLARED, warn_of_late_rows
+from .progress import UNDECLARED, give_advice
 from .settle import Settle
 from .spec import JoinSpec, Routing
 from .unpack import LATE, Unpack
@@ -43,7 +44,7 @@ def stream_join(
     left: Any,
     right: Any,
     *,
-    on: Predicate,
+    on: Predicate | Column,
     window: WindowArgument | tuple[WindowArgument, WindowArgument],
     time: str | tuple[str, str] | None = None,
     lateness: LatenessArgument | None = None,
@@ -91,8 +92,8 @@ def stream_join(
         cache_dir=cache_dir,
     )  # fmt: skip
     its_time = ResultTime.of(spec, {"left": left, "right": right}, result_time)
-    if not (spec.bounded or spec.lateness_declared):
-        warn_of_late_rows(left.sparkSession)
+    if not spec.bounded:
+        give_advice(left.sparkSession)
     joined = pipeline(spec, left, right, name or unused_name(left, right))
     return joined if its_time is None else its_time.added_to(joined, spec)
 
@@ -109,9 +110,9 @@ def pipeline(
         .mapInArrow(_function(Pack(spec, "left")), MESSAGE)
         .unionByName(_plainly_named(right).mapInArrow(_function(Pack(spec, "right")), MESSAGE))
     )
-    if spec.routing == "broadcast":
+    if spec.sends_all_to_all:
         packed = packed.withColumn("worker", F.explode(F.array(*[F.lit(worker) for worker in spec.workers])))
-    if spec.routing == "range":
+    if spec.has_routers:
         packed = packed.groupBy("worker").transformWithState(RouteProcessor(spec), MESSAGE, "Append", "None")
     found = packed.groupBy("worker").transformWithState(processor(spec), OUTPUT, "Append", "None")
     totals = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in COUNTS]

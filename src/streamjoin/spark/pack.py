@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from ..arrays import Integers
 from ..side import Side
-from .blocks import Blocks, Share, hash_shares
+from .blocks import Blocks, Share
 from .identity import identities, places_of
+from .key_router import sample_of_keys
 from .messages import ARROW_MESSAGE, EVERY_WORKER, POSITION, ROLE, binary_value, to_view
 from .process import spare_collector
 from .range_keys import RangeKeys
@@ -40,24 +41,24 @@ class Pack:
         spec, side = self._spec, self._side
         times = spec.times(side, table)
         head = side, partition, chunk, len(times), int(times.max())
-        if spec.routing == "broadcast":
+        if spec.sends_all_to_all:
             yield _message(EVERY_WORKER, *head, None, to_view(table))
             return
         all_times = times.tobytes() if spec.options.needs_order else None
-        if spec.routing == "range":
-            sample = RangeKeys.of(spec).sample(side, spec.slots(side, table).columns).tobytes()
+        slots = spec.slots(side, table)
+        if spec.has_routers:
+            by_hash = spec.routing == "hash"
+            keys = sample_of_keys(spec, side, slots) if by_hash else RangeKeys.of(spec).sample(side, slots.columns)
             router = spec.workers[(partition + chunk) % len(spec.workers)]
             for worker in spec.workers:
-                yield _message(worker, *head, all_times, to_view(table) if worker == router else None, sample)
+                yield _message(worker, *head, all_times, to_view(table) if worker == router else None, keys.tobytes())
             return
 
         def idle(rows: Integers) -> Integers:
             """Rows that can match nothing: any worker will do, but their values choose it."""
             return places_of(identities(spec, side, table.take(pa.array(rows)), times[rows]), len(spec.workers))
 
-        slots = spec.slots(side, table)
-        by_hash = spec.routing == "hash"
-        shares = hash_shares(spec, side, slots, idle) if by_hash else Blocks(spec).shares(side, slots, idle)
+        shares = Blocks(spec).shares(side, slots, idle)
         for worker, share in zip(spec.workers, shares, strict=True):
             yield _message(worker, *head, all_times, self._body(table, share))
 

@@ -15,13 +15,14 @@ from ..arrow.fields import readable
 from ..arrow.tables import result_schema
 from ..arrow.times import time_columns
 from ..engine.options import check_options
-from ..errors import ArgumentError, PredicateError, SchemaError
-from ..predicate import Predicate, not_too_deep, plan_for
+from ..errors import ArgumentError, SchemaError
+from ..predicate import Predicate, check_aliases, not_too_deep, plan_for
 from ..predicate.expr import Cast, Column, Constant, Expr, walk
 from ..predicate.lower import lower
 from ..predicate.render import render
 from ..side import SIDES, Side
 from ..window import TimeUnit, lateness_ticks
+from .columns import sql_of
 from .event_time import delays, usual_lateness
 from .partitions import spread_workers
 from .routing import choose_routing
@@ -38,8 +39,8 @@ _TIME_ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_a
 
 
 def plan_join(
-    left: Any, right: Any, *, on: Predicate, window: Any, time: Any, lateness: Any, partitions: Any, routing: Any,
-    how: Any, index: Any, aliases: Any, late: Any, cache_dir: str | None,
+    left: Any, right: Any, *, on: Predicate | SparkColumn, window: Any, time: Any, lateness: Any, partitions: Any,
+    routing: Any, how: Any, index: Any, aliases: Any, late: Any, cache_dir: str | None,
     match: Any = "all", suffix: Any = "_right", idle_timeout: Any = None,
 ) -> JoinSpec:  # fmt: skip
     """Check the arguments, and plan the join of two DataFrames."""
@@ -48,10 +49,8 @@ def plan_join(
         raise ArgumentError(f"cache_dir: {cache_dir!r} is not valid; give a directory's path as a text")
     schemas: dict[Side, pa.Schema] = {"left": _arrow_schema(left, "left"), "right": _arrow_schema(right, "right")}
     if isinstance(on, SparkColumn):
-        raise PredicateError(
-            "on: a Column of PySpark does not say what it is made of; write the condition as SQL text, or with "
-            "streamjoin.col, which has the same operators"
-        )
+        with not_too_deep():
+            on = sql_of(on, {"left": left, "right": right}, check_aliases(aliases))
     if time is None:
         raise ArgumentError(
             "time: the Spark pipeline needs a time column, since the rows of a DataFrame have no other order; "

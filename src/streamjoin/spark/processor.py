@@ -14,6 +14,7 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from ..errors import DataError
 from ..side import SIDES
 from .handover import Handover
+from .key_router import KeyRouter
 from .messages import ChunkMessage, to_view
 from .outputs import COUNTS, FIGURES, FILED, RESULT, Output, blobs
 from .process import spare_collector
@@ -24,6 +25,7 @@ from .worker import Worker
 MOST_BYTES = 2**31 - 2**20
 NAME, BODY = StructType([StructField("name", StringType())]), StructType([StructField("body", BinaryType())])
 """The types of names and values in the state store. As texts, each task would send them to the JVM to be parsed."""
+ROUTERS: dict[str, type[Router | KeyRouter]] = {"range": Router, "hash": KeyRouter}
 _NO_FIGURES = dict.fromkeys((*COUNTS, "seconds"))
 
 
@@ -93,6 +95,6 @@ class RouteProcessor(_Stateful):
     """A grouping key is a router."""
 
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
-        router = Router(self._spec, _StateStore(self._values))
+        router = ROUTERS[self._spec.routing](self._spec, _StateStore(self._values))
         for worker, message in router.step([ChunkMessage.of(row) for row in rows]):
             yield message.row(worker)

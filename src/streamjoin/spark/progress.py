@@ -17,6 +17,8 @@ NAME = "streamjoin"
 """The name under which `stream_join` reports its figures by default."""
 UNDECLARED = "lateness_not_given"
 """A figure that only those joins have whose lateness is 0 because nobody has said otherwise."""
+MANY_ROWS, SKEWED = 50_000, 1.7
+"""With so many rows in the windows, a worker that has so many times the mean is worth a word."""
 _LOG = logging.getLogger("streamjoin")
 
 
@@ -144,11 +146,12 @@ class ConsoleListener(BatchListener):
         super().__init__(lambda figures: print(figures.line(), flush=True), name=name)
 
 
-class LateRowsListener(StreamingQueryListener):
-    """Tells in the log, once for each run of a query, that rows are dropped as late and no lateness was given."""
+class Advice(StreamingQueryListener):
+    """Tells in the log, once for each run of a query, what somebody should change: rows are dropped as late and no
+    lateness was given, or one worker has most of the rows."""
 
     def __init__(self) -> None:
-        self._told: set[tuple[str, str]] = set()
+        self._told: set[tuple[str, str, str]] = set()
 
     def onQueryStarted(self, event: Any) -> None:
         """Nothing is known yet."""
@@ -156,18 +159,14 @@ class LateRowsListener(StreamingQueryListener):
     def onQueryProgress(self, event: Any) -> None:
         progress = event.progress
         for name, found in progress["observedMetrics"].items():
-            figures, run = _named(found), (str(progress["runId"]), name)
-            if UNDECLARED not in figures or run in self._told:
-                continue
-            late = {side: figures[f"{side}_late"] for side in SIDES}
-            if any(late.values()):
-                self._told.add(run)
-                _LOG.warning(
-                    "%s: in micro-batch %s, %s left and %s right rows came late and take no part; lateness was not "
-                    "given, so it is 0: give how far rows may be out of order from one micro-batch to the next, as in "
-                    'lateness="10 seconds"',
-                    name, progress["batchId"], f"{late['left']:,}", f"{late['right']:,}",
-                )  # fmt: skip
+            figures = _named(found)
+            if not {"routing", "workers", *COUNTS} <= set(figures):
+                continue  # not ours
+            for about, advice in (("late rows", _on_late_rows(figures)), ("skew", _on_skew(figures))):
+                run = str(progress["runId"]), name, about
+                if advice is not None and run not in self._told:
+                    self._told.add(run)
+                    _LOG.warning("%s: in micro-batch %s, %s", name, progress["batchId"], advice)
 
     def onQueryIdle(self, event: Any) -> None:
         """Nothing has come."""
@@ -176,11 +175,32 @@ class LateRowsListener(StreamingQueryListener):
         """Another run of the query will tell again."""
 
 
+def _on_late_rows(figures: Mapping[str, Any]) -> str | None:
+    late = {side: figures[f"{side}_late"] for side in SIDES}
+    if UNDECLARED not in figures or not any(late.values()):
+        return None
+    return (
+        f"{late['left']:,} left and {late['right']:,} right rows came late and take no part; lateness was not given, "
+        "so it is 0: give how far rows may be out of order from one micro-batch to the next, as in "
+        'lateness="10 seconds"'
+    )
+
+
+def _on_skew(figures: Mapping[str, Any]) -> str | None:
+    stored = [one["left_window"] + one["right_window"] for one in map(_named, figures["workers"])]
+    if sum(stored) < MANY_ROWS or max(stored) * len(stored) < SKEWED * sum(stored):
+        return None
+    return (
+        f"one of {len(stored)} workers keeps {max(stored) / sum(stored):.0%} of the rows ({figures['routing']}): keys "
+        'lie near each other, or one is frequent; routing="broadcast" shares them out evenly, with a new checkpoint'
+    )
+
+
 _SESSIONS_WITH_LISTENER: WeakSet[Any] = WeakSet()
 
 
-def warn_of_late_rows(session: Any) -> None:
-    """Have a session tell of late rows that nobody expects."""
+def give_advice(session: Any) -> None:
+    """Have a session tell of late rows that nobody expects, and of work that is not shared out."""
     if session not in _SESSIONS_WITH_LISTENER:
         _SESSIONS_WITH_LISTENER.add(session)
-        session.streams.addListener(LateRowsListener())
+        session.streams.addListener(Advice())

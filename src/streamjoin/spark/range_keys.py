@@ -105,8 +105,12 @@ class RangeKeys:
         else:
             low, high, asks = self.intervals(slots)[0]
             keys = (low if self.key.intervals[0][0] is not None else high)[asks]
-        keys = np.sort(keys)
-        return keys[:: -(-len(keys) // SAMPLE)] if len(keys) else keys
+        return in_steps(np.sort(keys))
+
+
+def in_steps(keys: Integers) -> Integers:
+    """About SAMPLE of the keys, at equal distances."""
+    return keys[:: -(-len(keys) // SAMPLE)] if len(keys) else keys
 
 
 def owners(points: Integers, splitters: Integers) -> Integers:
