@@ -64,6 +64,14 @@ def test_what_is_swept(tmp_path: Path) -> None:
     assert set(tmp_path.iterdir()) == {*kept, other}
 
 
+def test_what_a_killed_executor_has_left_is_swept(tmp_path: Path) -> None:
+    own, killed, other = (tmp_path / name for name in ("blockmgr-1", "blockmgr-2", "something-else"))
+    left = [cached(place, "gone", process()) for place in (killed, other)]
+    own.mkdir()
+    sweep(own)
+    assert [directory.exists() for directory in left] == [False, True]
+
+
 def test_a_join_claims_its_directory_and_sweeps_others(tmp_path: Path) -> None:
     left_behind, table = cached(tmp_path, "gone", process()), stream(random.Random(0), 40, 0)
     arguments = dict(on="l.k = r.k", window=5, time="ts", cache=str(tmp_path))

@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 
 PREFIX, OWNER = "streamjoin-", ".owner-"
+SPARKS_OWN = "blockmgr-"
+"""How Spark calls an executor's directory of files. It stays if the executor is killed."""
 ABANDONED = 86_400
 """Seconds without use."""
 
@@ -31,8 +33,9 @@ def claim(directory: Path) -> None:
 
 def sweep(root: Path, ended: Collection[str] = ()) -> None:
     """Remove the directories of joins that have ended: of those that are named, and of those whose executors are
-    gone."""
-    for directory in root.glob(f"{PREFIX}*/"):
+    gone. Where the place is Spark's own, look into those of other executors beside it, too."""
+    roots = [root, *root.parent.glob(f"{SPARKS_OWN}*/")] if root.name.startswith(SPARKS_OWN) else [root]
+    for directory in (found for place in roots for found in place.glob(f"{PREFIX}*/")):
         if directory.name.removeprefix(PREFIX) in ended or _is_abandoned(directory):
             remove(directory)
 

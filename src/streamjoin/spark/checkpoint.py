@@ -1,8 +1,8 @@
 """The terms of a join in a file beside the query's checkpoint: so a change is refused before the query starts.
 
 The workers' states have the terms too, and each worker checks them in the first micro-batch. The file says the same,
-where the driver can read it. It is written as long as the query has not begun. A checkpoint without the file, such as
-one that was begun without it, is checked by the workers alone.
+where the driver can read it. It is written as long as the query has finished no micro-batch. A checkpoint without it,
+such as one that was begun otherwise, is checked by the workers alone.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .terms import check_terms
 
 
 def check_checkpoint(session: Any, location: Any, name: str, spec: JoinSpec) -> None:
-    """Raise StateError if the query with this checkpoint began with another join under this name. If it has not begun,
-    note this one. On Spark Connect, the driver cannot read the file, and the workers alone check."""
+    """Raise StateError if the query with this checkpoint began with another join under this name. If it has finished no
+    micro-batch, note this one. On Spark Connect, the driver cannot read the file, and the workers alone check."""
     if not isinstance(location, str) or not location.strip():
         raise ArgumentError(f"checkpoint: {location!r} is not valid; give the query's checkpoint location as a text")
     try:
@@ -32,8 +32,8 @@ def check_checkpoint(session: Any, location: Any, name: str, spec: JoinSpec) -> 
     try:
         root = jvm.org.apache.hadoop.fs.Path(location)
         files = root.getFileSystem(configuration)
-        offsets, path = jvm.org.apache.hadoop.fs.Path(root, "offsets"), jvm.org.apache.hadoop.fs.Path(root, file)
-        has_begun = files.exists(offsets) and len(files.listStatus(offsets)) > 0
+        commits, path = jvm.org.apache.hadoop.fs.Path(root, "commits"), jvm.org.apache.hadoop.fs.Path(root, file)
+        has_begun = files.exists(commits) and len(files.listStatus(commits)) > 0
         if not has_begun:
             with_terms = files.create(path, True)
             try:

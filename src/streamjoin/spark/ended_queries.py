@@ -16,7 +16,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from .cache_directories import directory_of, remove
 from .progress import JOIN, named
 
-MOST = 1_000
+MOST = 100
 _roots: dict[str, Sequence[str]] = {}
 """By join, where it may have a directory on this machine."""
 _ended: dict[str, None] = {}
@@ -63,7 +63,8 @@ class EndOfQueries(StreamingQueryListener):
         """Its joins are not known yet."""
 
     def onQueryProgress(self, event: Any) -> None:
-        joins = {named(row).get(JOIN) for row in event.progress["observedMetrics"].values()} - {None}
+        found = [named(row).get(JOIN) for row in event.progress["observedMetrics"].values()]
+        joins = {join for join in found if isinstance(join, str)}
         if joins:
             self._joins[str(event.progress["runId"])] = joins
 

@@ -43,10 +43,8 @@ def run(path: Path, *, once: bool = False, seconds: float | None = None, quiet: 
             failure = query.exception()
             if failure is not None:
                 raise _Failed(f"{path}: the query failed: {_cause(str(failure))}")
-        except StreamJoinError:
-            raise
-        except Exception:
-            end = _end_of_the_jvm(spark)
+        except Exception as error:
+            end = _end_of_the_jvm(spark, AT_ONCE if isinstance(error, StreamJoinError) else DYING_SECONDS)
             if end is None:
                 raise
             way_on = "; run the job again: it goes on from its checkpoint" if "checkpoint" in job.sink else ""
@@ -89,8 +87,9 @@ def _in_file(job: Job, error: StreamJoinError) -> ArgumentError:
     return job.error("join", None, message)
 
 
-DYING_SECONDS = 5.0
-"""When Spark cannot be reached, its JVM may need so long until it is gone."""
+AT_ONCE, DYING_SECONDS = 0.1, 5.0
+"""So long a dying JVM may take until it is gone: after an error that may have another cause, and when it cannot be
+reached."""
 
 # -- the session, and where it writes its log ----------------------------------------------------------------------
 
@@ -156,13 +155,13 @@ def _stderr_to(file: IO[bytes]) -> Iterator[None]:
         os.close(saved)
 
 
-def _end_of_the_jvm(spark: Any) -> str | None:
+def _end_of_the_jvm(spark: Any, patience: float = DYING_SECONDS) -> str | None:
     """How the JVM has ended; None if it runs, or was not started here."""
     process = getattr(spark.sparkContext._gateway, "proc", None)
     if process is None:
         return None
     try:
-        status = process.wait(DYING_SECONDS)
+        status = process.wait(patience)
     except subprocess.TimeoutExpired:
         return None
     if status >= 0:

@@ -102,7 +102,7 @@ def stream_join(
             warn_of_late_rows(left.sparkSession)
         remove_when_ended(left.sparkSession, spec.identity, cache_roots(left.sparkSession, cache_dir))
     name = name or unused_name(left, right)
-    if checkpoint is not None:
+    if checkpoint is not None and not spec.bounded:
         check_checkpoint(left.sparkSession, checkpoint, name, spec)
     joined = pipeline(spec, left, right, name)
     return joined if its_time is None else its_time.added_to(joined, spec)
