@@ -104,6 +104,8 @@ def test_a_directory_goes_with_the_last_query_that_has_the_join(
         figures = {f"streamjoin_{join}": {"join": join, "out": 1} for join in joins}
         return SimpleNamespace(progress={"runId": run, "observedMetrics": {**figures, "other figures": {"rows": 3}}})
 
+    for run in ("first sink", "second sink", "another query", "a query without a join"):
+        listener.onQueryStarted(SimpleNamespace(runId=run))
     listener.onQueryProgress(progress("first sink", "one"))
     listener.onQueryProgress(progress("second sink", "one"))
     listener.onQueryProgress(progress("another query", "other"))
@@ -113,5 +115,20 @@ def test_a_directory_goes_with_the_last_query_that_has_the_join(
     listener.onQueryTerminated(SimpleNamespace(runId="second sink"))
     assert (one.exists(), other.exists()) == (False, True)
     assert ended_queries.ended_joins() == ("one",)
-    ended_queries._remove_all()
+    listener.onQueryStarted(SimpleNamespace(runId="the same once more"))
+    listener.onQueryTerminated(SimpleNamespace(runId="another query"))
+    assert other.exists()  # nobody knows what has been started
+    listener.onQueryProgress(progress("the same once more", "other"))
+    listener.onQueryTerminated(SimpleNamespace(runId="the same once more"))
     assert not other.exists()
+    listener.onQueryStarted(SimpleNamespace(runId="and once more"))
+    listener.onQueryProgress(progress("and once more", "other"))
+    assert ended_queries.ended_joins() == ("one",)
+
+
+def test_directories_go_with_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ended_queries, "_roots", {"one": [str(tmp_path)]})
+    monkeypatch.setattr(ended_queries, "_ended", {})
+    one, other = cached(tmp_path, "one"), cached(tmp_path, "of-another-driver")
+    ended_queries._remove_all()
+    assert (one.exists(), other.exists()) == (False, True)

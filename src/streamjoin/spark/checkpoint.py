@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from ..errors import ArgumentError
-from .connectors import first_line
+from .connectors import SPARK_ERRORS, first_line
 from .spec import JoinSpec
 from .terms import check_terms
 
@@ -35,14 +34,14 @@ def check_checkpoint(session: Any, location: Any, name: str, spec: JoinSpec) -> 
         commits, path = jvm.org.apache.hadoop.fs.Path(root, "commits"), jvm.org.apache.hadoop.fs.Path(root, file)
         has_begun = files.exists(commits) and len(files.listStatus(commits)) > 0
         if not has_begun:
-            with_terms = files.create(path, True)
+            stream = files.create(path, True)
             try:
-                with_terms.write(bytearray(json.dumps({"terms": spec.terms}, indent=1).encode()))
+                stream.write(bytearray(json.dumps({"terms": spec.terms}, indent=1).encode()))
             finally:
-                with_terms.close()
+                stream.close()
             return
         found = _read(files, path) if files.exists(path) else None
-    except Py4JError as error:
+    except SPARK_ERRORS as error:
         raise ArgumentError(f"checkpoint: {location!r} cannot be used: {_said(error)}") from None
     if found is not None:
         check_terms(found, spec)
@@ -61,6 +60,6 @@ def _read(files: Any, path: Any) -> dict[str, str]:
     return terms if fits else {}
 
 
-def _said(error: Py4JError) -> str:
+def _said(error: Exception) -> str:
     cause = getattr(error, "java_exception", None)
     return str(cause.toString()) if cause is not None else first_line(error)

@@ -43,7 +43,7 @@ def remove_when_ended(session: Any, join: str, roots: Sequence[str]) -> None:
 
 def _remove(join: str) -> None:
     _ended[join] = None
-    for root in _roots.pop(join, ()):
+    for root in _roots.get(join, ()):
         remove(directory_of(root, join))
 
 
@@ -53,25 +53,42 @@ def _remove_all() -> None:
 
 
 class EndOfQueries(StreamingQueryListener):
-    """Tells from the figures which joins a query has. Several queries may have the same join, such as for two sinks."""
+    """Tells from the figures which joins a query has. Several queries may have the same join, such as for two sinks, and
+    one may begin when another ends. So nothing is removed while there is a query of which nothing is known."""
 
     def __init__(self) -> None:
+        self._unknown: set[str] = set()
         self._joins: dict[str, set[str]] = {}
         """By run of a query that has not ended."""
+        self._over: set[str] = set()
+        """The joins of runs that have ended."""
 
     def onQueryStarted(self, event: Any) -> None:
-        """Its joins are not known yet."""
+        self._unknown.add(str(event.runId))
 
     def onQueryProgress(self, event: Any) -> None:
+        run = str(event.progress["runId"])
+        self._unknown.discard(run)
         found = [named(row).get(JOIN) for row in event.progress["observedMetrics"].values()]
         joins = {join for join in found if isinstance(join, str)}
         if joins:
-            self._joins[str(event.progress["runId"])] = joins
+            self._joins[run] = joins
+        for join in joins & _ended.keys():  # the same DataFrame has been started again
+            del _ended[join]
+        self._settle()
 
     def onQueryIdle(self, event: Any) -> None:
         """Nothing has come."""
 
     def onQueryTerminated(self, event: Any) -> None:
-        ended = self._joins.pop(str(event.runId), set())
-        for join in ended.difference(*self._joins.values()):
+        run = str(event.runId)
+        self._unknown.discard(run)
+        self._over |= self._joins.pop(run, set())
+        self._settle()
+
+    def _settle(self) -> None:
+        if self._unknown:
+            return
+        for join in self._over.difference(*self._joins.values()):
             _remove(join)
+        self._over.clear()

@@ -44,7 +44,8 @@ def _in_words(term: str, text: str, terms: Terms) -> str:
     if term == "lateness":
         return _duration(int(text), terms)
     if term == "window":
-        return " and ".join(_window(*found, terms) for found in re.findall(r"(\w+)Window\(\w+=(\d+)\)", text)) or text
+        windows = re.findall(r"(\w+)Window\(\w+=(\d+)\)", text)
+        return " and ".join(_window(kind, amount, terms) for kind, amount in windows) or text
     if term == "time":
         return " and ".join(dict.fromkeys(re.findall(r"(?:left|right)=('[^']*')", text))) or text
     if term in ("left", "right"):
