@@ -53,8 +53,8 @@ def _remove_all() -> None:
 
 
 class EndOfQueries(StreamingQueryListener):
-    """Tells from the figures which joins a query has. Several queries may have the same join, such as for two sinks, and
-    one may begin when another ends. So nothing is removed while there is a query of which nothing is known."""
+    """Tells from the figures which joins a query has. Several queries may have the same join, such as for two sinks,
+    and one may begin when another ends. So nothing is removed while there is a query of which nothing is known."""
 
     def __init__(self) -> None:
         self._unknown: set[str] = set()
