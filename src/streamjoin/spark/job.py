@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import shutil
@@ -34,7 +35,7 @@ def run(path: Path, *, once: bool = False, seconds: float | None = None, quiet: 
     check_brokers(job)
     screen = Screen(Console(quiet=quiet), job.name)
     screen.say(f"{job.name}: starting Spark")
-    with _spark_log() as log:
+    with _spark_log() as log, _silent_py4j():
         spark = _open_session(job, log)
         try:
             with watch(spark, screen, seconds) as until_the_end:
@@ -140,6 +141,24 @@ def _spark_log() -> Iterator[IO[bytes]]:
         finally:
             if not keep:
                 os.unlink(log.name)
+
+
+@contextlib.contextmanager
+def _silent_py4j() -> Iterator[None]:
+    """When the JVM dies, Py4J logs traces, also through the root logger. The command says what has happened."""
+    root, own = logging.getLogger(), logging.getLogger("py4j")
+    propagates = own.propagate
+    root.addFilter(_is_not_of_py4j)
+    own.propagate = False
+    try:
+        yield
+    finally:
+        root.removeFilter(_is_not_of_py4j)
+        own.propagate = propagates
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
 
 
 @contextlib.contextmanager
