@@ -35,7 +35,8 @@ def run(path: Path, *, once: bool = False, seconds: float | None = None, quiet: 
     check_brokers(job)
     screen = Screen(Console(quiet=quiet), job.name)
     screen.say(f"{job.name}: starting Spark")
-    with _spark_log() as log, _silent_py4j():
+    _silence_py4j()
+    with _spark_log() as log:
         spark = _open_session(job, log)
         try:
             with watch(spark, screen, seconds) as until_the_end:
@@ -143,18 +144,11 @@ def _spark_log() -> Iterator[IO[bytes]]:
                 os.unlink(log.name)
 
 
-@contextlib.contextmanager
-def _silent_py4j() -> Iterator[None]:
-    """When the JVM dies, Py4J logs traces, also through the root logger. The command says what has happened."""
-    root, own = logging.getLogger(), logging.getLogger("py4j")
-    propagates = own.propagate
-    root.addFilter(_is_not_of_py4j)
-    own.propagate = False
-    try:
-        yield
-    finally:
-        root.removeFilter(_is_not_of_py4j)
-        own.propagate = propagates
+def _silence_py4j() -> None:
+    """When the JVM dies, Py4J logs traces, also through the root logger, until this process ends. The command says what
+    has happened."""
+    logging.getLogger().addFilter(_is_not_of_py4j)
+    logging.getLogger("py4j").propagate = False
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
