@@ -145,6 +145,7 @@ def explain(
     device: Any = "auto",
     order: Any = "none",
     late: Any = "drop",
+    null_time: Any = "error",
 ) -> Explanation:
     """Say how a join would use its predicate. Takes the arguments of `join` and checks them in the same way.
 
@@ -153,7 +154,8 @@ def explain(
     schemas = as_schema(left, "left"), as_schema(right, "right")
     plan, lowered, options = planned(
         *schemas, on, aliases, window=1 if window is None else window, time=time, lateness=lateness, how=how,
-        match=match, algorithm=algorithm, index=index, workers=workers, order=order, late=late, device=device,
+        match=match, algorithm=algorithm, index=index, workers=workers, order=order, late=late, null_time=null_time,
+        device=device,
     )  # fmt: skip
     return _explanation(plan, lowered, options, check_aliases(aliases))
 

@@ -49,6 +49,8 @@ DeviceName = Literal["auto", "cpu", "gpu"]
 """What scans windows: "auto" takes a GPU where there is one and it is likely to take less time."""
 Late = Literal["drop", "keep"]
 """Whether late rows are only counted, or also kept for `late()`."""
+NullTime = Literal["error", "drop"]
+"""What a row without a timestamp is: an error in the data, or a row to leave out and count."""
 
 MOST_WORKERS = 256
 """Each may be a thread; more of them than cores only take turns."""
@@ -72,6 +74,7 @@ class Options:
     workers: int
     late: Late
     match: Match = "all"
+    null_time: NullTime = "error"
     device: DeviceName = "cpu"
     algorithm_why: str = "asked for"
     max_pending: int = MAX_PENDING
@@ -106,6 +109,7 @@ def check_options(
     order: Any,
     late: Any,
     match: Any = "all",
+    null_time: Any = "error",
     device: Any = "cpu",
     max_pending: Any = MAX_PENDING,
     max_batch: Any = MAX_BATCH,
@@ -133,6 +137,7 @@ def check_options(
         workers=crew,
         late=choose("late", late, get_args(Late)),
         match=match,
+        null_time=choose("null_time", null_time, get_args(NullTime)),
         device=_device(device),
         max_pending=_rows("max_pending", max_pending),
         max_batch=_rows("max_batch", max_batch),

@@ -67,7 +67,7 @@ ANY_SOURCE: Keys = {"format": TEXT, "columns": TEXTS, "where": TEXT, "options": 
 ANY_SINK: Keys = {"format": TEXT, "checkpoint": TEXT, "options": SETTINGS}
 JOIN: Keys = {
     **dict.fromkeys(("on", "window", "time", "lateness", "idle_timeout", "how", "routing", "index", "aliases"), ANY),
-    **dict.fromkeys(("match", "late"), ANY),
+    **dict.fromkeys(("match", "late", "null_time"), ANY),
     **dict.fromkeys(("suffix", "result_time"), TEXT),
     "partitions": COUNT,
 }

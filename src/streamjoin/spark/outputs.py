@@ -9,7 +9,10 @@ import pyarrow as pa
 
 from .messages import BLOB_BYTES, row_bytes
 
-COUNTS = ("left_in", "right_in", "left_late", "right_late", "out", "unmatched", "left_window", "right_window")
+COUNTS = (
+    "left_in", "right_in", "left_late", "right_late", "out", "unmatched", "left_window", "right_window", "rows_held",
+    "bytes_held",
+)  # fmt: skip
 _FIELDS: list[tuple[str, str, pa.DataType]] = [
     ("worker", "int", pa.int32()),
     ("kind", "string", pa.string()),

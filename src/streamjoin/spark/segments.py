@@ -14,13 +14,13 @@ from __future__ import annotations
 import mmap
 import os
 import pickle
-import shutil
 import tempfile
 import threading
 import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,7 +30,8 @@ import pyarrow as pa
 from ..arrays import Integers, Mask
 from ..side import Side
 from ..store import Index
-from .local_files import ABANDONED, local_directory, remove
+from .cache_directories import claim, directory_of, sweep
+from .local_files import local_directory, remove
 from .messages import from_bytes, to_bytes
 from .narrow import narrowed, widened
 from .spec import JoinSpec
@@ -84,12 +85,19 @@ class Cache:
     """By join and worker, the segments in memory."""
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
-    def __init__(self, join: str, worker: str, directory: str | None = None) -> None:
+    def __init__(
+        self, join: str, worker: str, directory: str | None = None, *, keeps_files: bool = True,
+        ended: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         root = Path(directory) if directory else local_directory()
-        self.directory = root / f"streamjoin-{join}" / worker
+        self.directory = directory_of(root, join) / worker
+        self._keeps_files = keeps_files
         with Cache._lock:
-            if (join, worker) not in Cache.loaded:
-                _remove_abandoned(root)
+            self._is_new = (join, worker) not in Cache.loaded
+            if self._is_new:
+                with suppress(OSError):  # there is none yet
+                    claim(self.directory.parent)
+                sweep(root, ended)
             self._segments = Cache.loaded.setdefault((join, worker), {})
             Cache.loaded.move_to_end((join, worker))
             while len(Cache.loaded) > WORKERS_KEPT:
@@ -133,7 +141,10 @@ class Cache:
             remove(self.directory / name)
 
     def _write(self, name: str, segment: Segment) -> None:
-        """Write the file, if possible: the join also works without files, only slower."""
+        """Write the file, if possible: the join also works without files, only slower. A join that has no further
+        micro-batch needs none."""
+        if not self._keeps_files:
+            return
         buffers: list[pickle.PickleBuffer] = []
         body = pickle.dumps(
             (segment.table, segment.subwindows, segment.coordinate, segment.home),
@@ -141,6 +152,9 @@ class Cache:
         )  # fmt: skip
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self._is_new:
+                claim(self.directory.parent)
+                self._is_new = False
             handle, temporary = tempfile.mkstemp(dir=self.directory, prefix=".")
         except OSError:
             return
@@ -193,14 +207,3 @@ def _read_parts(content: memoryview) -> list[memoryview]:
         parts.append(content[at : at + size])
         at += size
     return parts
-
-
-def _remove_abandoned(root: Path) -> None:
-    """Remove the directories of joins that have long been idle. If such a join goes on, its files are made again."""
-    for directory in root.glob("streamjoin-*/"):
-        try:
-            last = max(path.stat().st_mtime for path in (directory, *directory.glob("*/")))
-        except OSError:
-            continue
-        if last < time.time() - ABANDONED:
-            shutil.rmtree(directory, ignore_errors=True)

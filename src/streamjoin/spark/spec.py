@@ -46,12 +46,16 @@ class JoinSpec:
     why: str = ""
     """Why this routing was chosen."""
     on: str = ""
-    """The predicate as text."""
+    """The predicate as text, in its canonical form."""
+    spellings: tuple[str, ...] = ()
+    """Other texts by which a checkpoint may call the same predicate, with the same plan."""
     cache_directory: str | None = None
     lateness_declared: bool = True
     """Whether the call gave the lateness, or the inputs' watermarks did."""
     idle_timeout: int | None = None
     """In ticks (see `flow.progress`). The state does not depend on it, so a query may go on with another one."""
+    ended: tuple[str, ...] = ()
+    """The identities of other joins of this driver, whose caches are needed no more."""
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
