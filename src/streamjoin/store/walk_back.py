@@ -10,7 +10,9 @@ that can match i. So the first one that meets the condition is the last partner.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +49,7 @@ class WalkBack:
 
     def __init__(self, lowered: Lowered, stored: Side) -> None:
         self._lowered, self._stored = lowered, stored
-        self._kernel = LazyKernel(walk_source(lowered, stored), "walk_back")
+        self._kernel: Callable[..., Any] = LazyKernel(walk_source(lowered, stored), "walk_back")
         self._condition = PairCondition(lowered)
 
     def last_partners(
