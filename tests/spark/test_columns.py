@@ -38,8 +38,10 @@ CONDITIONS: list[tuple[Build, str]] = [
      "CAST(l.x AS bigint) = TRY_CAST(l.t AS int)"),
     (lambda F: F.col("l.x").cast("decimal(9,2)") % 2 == Decimal("1.50"), "CAST(l.x AS decimal(9,2)) % 2 = 1.50BD"),
     (lambda F: F.col("l.d") == dt.date(2024, 1, 2), "l.d = DATE '2024-01-02'"),
-    (lambda F: F.col("l.at") > dt.datetime(2024, 1, 2, 3, 4, 5, 6, dt.UTC),
-     "l.at > TIMESTAMP '2024-01-02 03:04:05.000006'"),
+    (
+        lambda F: F.col("l.at") > dt.datetime(2024, 1, 2, 3, 4, 5, 6, dt.UTC),
+        "l.at > TIMESTAMP '2024-01-02 03:04:05.000006'",
+    ),
     (lambda F: F.col("l.at") - F.col("r.at") < dt.timedelta(seconds=5.5), "l.at - r.at < INTERVAL '5.5' SECOND"),
     (lambda F: F.col("l.x") < F.lit(float("nan")), "l.x < CAST('nan' AS double)"),
     (lambda F: F.col("l.k") < 2**40, "l.k < 1099511627776"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
@@ -12,9 +13,10 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from ..errors import DataError
 from ..side import SIDES
+from .handover import Handover
 from .key_router import KeyRouter
 from .messages import ChunkMessage, to_view
-from .outputs import COUNTS, FIGURES, RESULT, Output, blobs
+from .outputs import COUNTS, FIGURES, FILED, RESULT, Output, blobs
 from .process import spare_collector
 from .router import Router
 from .spec import JoinSpec
@@ -63,10 +65,12 @@ class JoinProcessor(_Stateful):
 
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
         worker = Worker(self._spec, self._spec.workers.index(key[0]), _StateStore(self._values))
-        packed = 0
+        handover, packed = Handover(self._spec), 0
         results = worker.step([ChunkMessage.of(row) for row in rows])
         for output in chain((Output(key[0], RESULT, table) for table in results), self._behind(key[0], worker)):
             for blob in blobs(output.table):
+                if output.kind == RESULT and handover.takes(blob):
+                    continue
                 body = to_view(blob)
                 packed += len(body)
                 if packed > MOST_BYTES:
@@ -75,6 +79,9 @@ class JoinProcessor(_Stateful):
                         "take; make micro-batches smaller (maxFilesPerTrigger and the like) or give more partitions"
                     )
                 yield Row(worker=output.worker, kind=output.kind, body=body, **_NO_FIGURES)
+        handover.close()
+        if handover.name is not None:
+            yield Row(worker=key[0], kind=FILED, body=os.fsencode(handover.name), **_NO_FIGURES)
         yield Row(worker=key[0], kind=FIGURES, body=None, **worker.figures)
 
     def _behind(self, number: int, worker: Worker) -> Iterator[Output]:

@@ -11,10 +11,13 @@ from weakref import WeakSet
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from ..side import SIDES
+from .null_times import null_times
 from .outputs import COUNTS
 
 NAME = "streamjoin"
 """The name under which `stream_join` reports its figures by default."""
+JOIN = "join"
+"""A figure that is the identity of the join, which its cache directories bear."""
 UNDECLARED = "lateness_not_given"
 """A figure that only those joins have whose lateness is 0 because nobody has said otherwise."""
 MANY_ROWS, SKEWED = 50_000, 1.7
@@ -24,13 +27,15 @@ _LOG = logging.getLogger("streamjoin")
 
 @dataclass(frozen=True)
 class WorkerFigures:
-    """One worker in one micro-batch: the rows in its share of the windows, its results, and its seconds."""
+    """One worker in one micro-batch: the rows in its share of the windows, its results, its seconds, what it holds."""
 
     worker: int
     left_window: int
     right_window: int
     out: int
     seconds: float
+    rows_held: int = 0
+    bytes_held: int = 0
 
     @property
     def rows(self) -> int:
@@ -42,7 +47,10 @@ class WorkerFigures:
 class Progress:
     """One micro-batch of a `stream_join`: rows in, late and out, rows in the windows after it, and its seconds.
 
-    `unmatched` are those rows out that have no partner (`how`). `slowest` and `mean` are seconds of the workers; the
+    Rows in include those that are late and those without a timestamp, if they are left out (`left_null_time`,
+    `right_null_time`). `unmatched` are those rows out that have no partner (`how`). `rows_held` are all rows that the
+    state keeps, those included that wait until order lets them take part; `bytes_held` is their size in memory, with
+    what is known about them, and without indexes. `slowest` and `mean` are seconds of the workers; the
     batch takes as long as the slowest. `routing` says which routing the join has, and why.
     """
 
@@ -56,24 +64,31 @@ class Progress:
     unmatched: int
     left_window: int
     right_window: int
+    rows_held: int
+    bytes_held: int
     slowest: float
     mean: float
     workers: tuple[WorkerFigures, ...]
     routing: str = ""
+    left_null_time: int = 0
+    right_null_time: int = 0
 
     @classmethod
     def of(cls, progress: Mapping[str, Any], name: str = NAME) -> Progress | None:
         """The figures in a `StreamingQueryProgress`; None where no join of that name ran, as while a query waits."""
-        found = progress["observedMetrics"].get(name)
-        if found is None:
+        observed = {key: named(row) for key, row in progress["observedMetrics"].items()}
+        if name not in observed:
             return None
-        row = _named(found)
+        row = observed[name]
+        dropped = {side: null_times(observed, name, side) for side in SIDES}
         fields = WorkerFigures.__dataclass_fields__
-        workers = (WorkerFigures(**{field: _named(one)[field] for field in fields}) for one in row["workers"])
+        workers = (WorkerFigures(**{field: named(one)[field] for field in fields}) for one in row["workers"])
         return cls(
             batch=progress["batchId"],
             seconds=progress["durationMs"].get("triggerExecution", 0) / 1_000,
-            **{count: row[count] for count in COUNTS},
+            **{count: row[count] for count in COUNTS}
+            | {f"{side}_in": row[f"{side}_in"] + dropped[side] for side in SIDES},
+            **{f"{side}_null_time": dropped[side] for side in SIDES},
             slowest=row["slowest_s"] or 0.0,
             mean=row["mean_s"] or 0.0,
             workers=tuple(sorted(workers, key=lambda one: one.worker)),
@@ -82,12 +97,17 @@ class Progress:
 
     @property
     def rows(self) -> int:
-        """Rows in on both sides, late ones included."""
+        """Rows in on both sides, with those that take no part."""
         return self.left_in + self.right_in
 
     @property
     def late(self) -> int:
         return self.left_late + self.right_late
+
+    @property
+    def null_time(self) -> int:
+        """Rows that were left out because they have no timestamp."""
+        return self.left_null_time + self.right_null_time
 
     @property
     def skew(self) -> float:
@@ -101,14 +121,26 @@ class Progress:
         return count / self.seconds if self.seconds else 0.0
 
     def line(self) -> str:
+        without_time = f", {self.null_time:,} without a time" if self.null_time else ""
         return (
             f"batch {self.batch}: {self.rows:,} in ({self.per_second(self.rows):,.0f}/s), "
-            f"{self.out:,} out ({self.per_second(self.out):,.0f}/s), {self.late:,} late; "
-            f"windows {self.left_window:,} and {self.right_window:,} rows; {self.seconds:.2f} s, skew {self.skew:.2f}"
+            f"{self.out:,} out ({self.per_second(self.out):,.0f}/s), {self.late:,} late{without_time}; "
+            f"windows {self.left_window:,} and {self.right_window:,} rows, {size(self.bytes_held)} held; "
+            f"{self.seconds:.2f} s, skew {self.skew:.2f}"
         )
 
 
-def _named(row: Any) -> Mapping[str, Any]:
+def size(count: int) -> str:
+    """A number of bytes for people."""
+    amount, units = float(count), ("B", "KB", "MB", "GB", "TB")
+    for unit in units[:-1]:
+        if amount < 1_000:
+            return f"{amount:.3g} {unit}"
+        amount /= 1_000
+    return f"{amount:,.3g} {units[-1]}"
+
+
+def named(row: Any) -> Mapping[str, Any]:
     """A row by the names of its columns. On Spark Connect, its values come beside its schema."""
     values = row if isinstance(row, dict) else row.asDict()
     if set(values) != {"values", "schema"}:
@@ -159,7 +191,7 @@ class Advice(StreamingQueryListener):
     def onQueryProgress(self, event: Any) -> None:
         progress = event.progress
         for name, found in progress["observedMetrics"].items():
-            figures = _named(found)
+            figures = named(found)
             if not {"routing", "workers", *COUNTS} <= set(figures):
                 continue  # not ours
             for about, advice in (("late rows", _on_late_rows(figures)), ("skew", _on_skew(figures))):
@@ -187,7 +219,7 @@ def _on_late_rows(figures: Mapping[str, Any]) -> str | None:
 
 
 def _on_skew(figures: Mapping[str, Any]) -> str | None:
-    stored = [one["left_window"] + one["right_window"] for one in map(_named, figures["workers"])]
+    stored = [one["left_window"] + one["right_window"] for one in map(named, figures["workers"])]
     if sum(stored) < MANY_ROWS or max(stored) * len(stored) < SKEWED * sum(stored):
         return None
     better = "split" if figures["routing"].startswith("hash") else "broadcast"

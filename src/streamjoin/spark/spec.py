@@ -46,12 +46,16 @@ class JoinSpec:
     why: str = ""
     """Why this routing was chosen."""
     on: str = ""
-    """The predicate as text."""
+    """The predicate as text, in its canonical form."""
+    spellings: tuple[str, ...] = ()
+    """Other texts by which a checkpoint may call the same predicate, with the same plan."""
     cache_directory: str | None = None
     lateness_declared: bool = True
     """Whether the call gave the lateness, or the inputs' watermarks did."""
     idle_timeout: int | None = None
     """In ticks (see `flow.progress`). The state does not depend on it, so a query may go on with another one."""
+    ended: tuple[str, ...] = ()
+    """The identities of other joins of this driver, whose caches are needed no more."""
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
@@ -108,6 +112,11 @@ class JoinSpec:
         """Whether it takes several workers to say if a row of a side has met a partner, so that they `settle` it."""
         meets_on_several = self.routing == "broadcast" or self.has_roles(side)
         return self.reports_alone(side) and meets_on_several and len(self.workers) > 1
+
+    @property
+    def has_settling(self) -> bool:
+        """Whether rows go from the workers to other tasks before they are unpacked."""
+        return any(self.settles(side) for side in SIDES)
 
     def alone(self, side: Side, table: pa.Table) -> pa.Table:
         """Rows of one side as rows of the result, with NULL for all columns of the other side."""

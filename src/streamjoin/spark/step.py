@@ -63,6 +63,8 @@ class Step:
         self._candidates = Candidates(spec, state, kept.held["left"], self.questions)
         self.unmatched = 0
         """How many results have no partner."""
+        self.waiting: dict[Side, pa.Table] = {}
+        """The rows that wait until order lets them take part."""
 
     def run(self, messages: Sequence[ChunkMessage]) -> Iterator[pa.Table]:
         spec, kept = self._spec, self._kept
@@ -177,7 +179,8 @@ class Step:
         rank = ranks[arrived.position]
         rows = np.flatnonzero(rank >= ready)
         role = None if arrived.role is None else arrived.role[rows]
-        kept = times, rank[rows] - ready, to_bytes(arrived.table.take(pa.array(rows))), role
+        self.waiting[side] = arrived.table.take(pa.array(rows))
+        kept = times, rank[rows] - ready, to_bytes(self.waiting[side]), role
         self._state.put(_waiting(side), pickle.dumps(kept))
 
     # -- sharing out and probing -----------------------------------------------------------------------------------
@@ -191,7 +194,8 @@ class Step:
         spec, batch, found = self._spec, self._storing[side], self.found[side]
         places = batch.row - ARRIVED
         if found.role is not None:
-            batch = batch.take(np.flatnonzero(found.role[places] != RowRole.PROBING))
+            stored = found.role[places] != RowRole.PROBING
+            batch = batch if stored.all() else batch.take(np.flatnonzero(stored))
         elif spec.routing == "broadcast" and len(spec.workers) > 1:
             batch = batch.take(np.flatnonzero(self._owner(side, batch) == self._number))
         if spec.reports_alone(side) and not spec.options.needs_order:

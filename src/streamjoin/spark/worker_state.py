@@ -9,14 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..arrays import INT64_MIN
-from ..errors import StateError
 from ..flow.order import MergedOrder
 from ..side import SIDES, Side
 from . import pickled_state
 from .keyed_state import KeyedState
+from .spec import JoinSpec
+from .terms import check_terms
 
 NAME = "memory"
 """The name of the worker's state among the values of its `KeyedState`."""
+MARK = 24
+"""The bytes of a mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,13 @@ class SideState:
     def rows(self) -> int:
         return sum(entry.rows for entry in self.segments)
 
+    @property
+    def nbytes(self) -> int:
+        """The size of the rows and of what is kept about them, but for the columns of partners (`match`)."""
+        return (
+            sum(entry.nbytes for entry in self.segments) + len(self.met) + sum(MARK * one.count for one in self.marks)
+        )
+
 
 @dataclass(slots=True)
 class WorkerState:
@@ -77,18 +87,14 @@ class WorkerState:
     order: MergedOrder | None = None
 
     @classmethod
-    def load(cls, state: KeyedState, terms: dict[str, str]) -> WorkerState:
+    def load(cls, state: KeyedState, spec: JoinSpec) -> WorkerState:
         """The state that the micro-batch before has left; a new one in the first. It must belong to the same join."""
         body = state.get(NAME)
         if body is None:
-            return cls(terms)
+            return cls(spec.terms)
         loaded: WorkerState = pickled_state.load(body)
-        for term, value in loaded.terms.items():
-            if terms.get(term) != value:
-                raise StateError(
-                    f"{term}: the checkpoint belongs to a join with {value}, and the query now has {terms.get(term)}; "
-                    "give the same again, or begin with a new checkpoint location"
-                )
+        check_terms(loaded.terms, spec)
+        loaded.terms = spec.terms
         return loaded
 
     def save(self, state: KeyedState) -> None:
