@@ -35,9 +35,9 @@ def run(path: Path, *, once: bool = False, seconds: float | None = None, quiet: 
     check_brokers(job)
     screen = Screen(Console(quiet=quiet), job.name)
     screen.say(f"{job.name}: starting Spark")
-    _silence_py4j()
     with _spark_log() as log:
         spark = _open_session(job, log)
+        _silence_the_end(spark)
         try:
             with watch(spark, screen, seconds) as until_the_end:
                 query = start(job, spark, once=once)
@@ -144,11 +144,14 @@ def _spark_log() -> Iterator[IO[bytes]]:
                 os.unlink(log.name)
 
 
-def _silence_py4j() -> None:
-    """When the JVM dies, Py4J logs traces, also through the root logger, until this process ends. The command says what
-    has happened."""
+def _silence_the_end(spark: Any) -> None:
+    """When the JVM dies, Py4J logs traces until this process ends, also through the root logger, and the server to which
+    the JVM reports accumulators prints one. The command says what has happened."""
     logging.getLogger().addFilter(_is_not_of_py4j)
     logging.getLogger("py4j").propagate = False
+    server = getattr(spark.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda request, address: None
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
