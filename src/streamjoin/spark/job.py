@@ -145,8 +145,8 @@ def _spark_log() -> Iterator[IO[bytes]]:
 
 
 def _silence_the_end(spark: Any) -> None:
-    """When the JVM dies, Py4J logs traces until this process ends, also through the root logger, and the server to which
-    the JVM reports accumulators prints one. The command says what has happened."""
+    """When the JVM dies, Py4J logs traces until this process ends, also through the root logger, and the server to
+    which the JVM reports accumulators prints one. The command says what has happened."""
     logging.getLogger().addFilter(_is_not_of_py4j)
     logging.getLogger("py4j").propagate = False
     server = getattr(spark.sparkContext, "_accumulatorServer", None)
