@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..arrays import Integers
 from ..side import Side
-from .blocks import Blocks, Share
+from .blocks import Blocks, Share, hash_shares
 from .identity import identities, places_of
 from .key_router import sample_of_keys
 from .messages import ARROW_MESSAGE, EVERY_WORKER, POSITION, ROLE, binary_value, to_view
@@ -47,8 +47,8 @@ class Pack:
         all_times = times.tobytes() if spec.options.needs_order else None
         slots = spec.slots(side, table)
         if spec.has_routers:
-            by_hash = spec.routing == "hash"
-            keys = sample_of_keys(spec, side, slots) if by_hash else RangeKeys.of(spec).sample(side, slots.columns)
+            by_range = spec.routing == "range"
+            keys = RangeKeys.of(spec).sample(side, slots.columns) if by_range else sample_of_keys(spec, side, slots)
             router = spec.workers[(partition + chunk) % len(spec.workers)]
             for worker in spec.workers:
                 yield _message(worker, *head, all_times, to_view(table) if worker == router else None, keys.tobytes())
@@ -58,7 +58,8 @@ class Pack:
             """Rows that can match nothing: any worker will do, but their values choose it."""
             return places_of(identities(spec, side, table.take(pa.array(rows)), times[rows]), len(spec.workers))
 
-        shares = Blocks(spec).shares(side, slots, idle)
+        by_hash = spec.routing == "hash"
+        shares = hash_shares(spec, side, slots, idle) if by_hash else Blocks(spec).shares(side, slots, idle)
         for worker, share in zip(spec.workers, shares, strict=True):
             yield _message(worker, *head, all_times, self._body(table, share))
 
