@@ -18,6 +18,7 @@ from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -145,6 +146,11 @@ class Schedule:
 
     def run(self) -> None:
         """Raise an error unless the sink ends with the rows of the oracle."""
+        names = (f"{number:032x}" for number in count())  # the same on every run
+        with mock.patch("streamjoin.spark.side_segments.new_file", lambda: next(names)):
+            self._run()
+
+    def _run(self) -> None:
         rng = self._rng
         ties = not self._spec.options.needs_order
         streams = [stream(rng, rng.choice([0, 6, 14, 24]), self._disorder, ties) for _ in SIDES]
@@ -220,12 +226,11 @@ class Schedule:
             mine: dict[int, list[Row]] = {}
             table = pa.Table.from_pylist(rng.sample(rows, len(rows)) if self._trouble else rows, SCHEMA)
             batches = table.to_batches(max_chunksize=3)
-            for chunk, piece in enumerate(pack.chunks(batches, SCHEMA)):
-                for batch in Pack(self._spec, side).messages(partition, chunk, piece):
-                    (message,) = batch.to_pylist()
-                    to = message.pop("worker")
-                    for worker in self._spec.workers if to == EVERY_WORKER else [to]:
-                        mine.setdefault(worker, []).append(Row(worker=worker, **message))
+            for batch in Pack(self._spec, side).messages(partition, pack.chunks(batches, SCHEMA)):
+                (message,) = batch.to_pylist()
+                to = message.pop("worker")
+                for worker in self._spec.workers if to == EVERY_WORKER else [to]:
+                    mine.setdefault(worker, []).append(Row(worker=worker, **message))
             found.append(mine)
         return found
 

@@ -109,7 +109,7 @@ class Simulated:
             for partition, table in enumerate(tables):
                 if not table.num_rows:
                     continue
-                for batch in Pack(self.spec, side).messages(partition, 0, table.combine_chunks()):
+                for batch in Pack(self.spec, side).messages(partition, [table.combine_chunks()]):
                     (row,) = batch.to_pylist()
                     to = self.spec.workers if row["worker"] == EVERY_WORKER else (row["worker"],)
                     del row["worker"]

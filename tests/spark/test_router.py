@@ -67,7 +67,7 @@ def _routed(run: Simulated, tables: list[pa.Table]) -> list:
     """What the first router sends on."""
     found = []
     for side, table in zip(("left", "right"), tables, strict=True):
-        for batch in Pack(run.spec, side).messages(0, 0, table):
+        for batch in Pack(run.spec, side).messages(0, [table]):
             (row,) = batch.to_pylist()
             if row.pop("worker") == run.spec.workers[0]:
                 found.append(ChunkMessage(**row))

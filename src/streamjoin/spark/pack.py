@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Integers
+from ..arrays import INT64_MIN, Integers
 from ..side import Side
 from .blocks import Blocks, Share, hash_shares
 from .identity import identities, places_of
 from .messages import ARROW_MESSAGE, EVERY_WORKER, POSITION, ROLE, binary_value, to_view
 from .process import spare_collector
-from .range_keys import RangeKeys
+from .range_keys import RangeKeys, sampled
 from .spec import JoinSpec
 
 CHUNK_ROWS, CHUNK_BYTES = 1 << 18, 1 << 26
@@ -32,10 +32,31 @@ class Pack:
         spare_collector()
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
-        for chunk, table in enumerate(chunks(batches, self._spec.schemas[self._side])):
-            yield from self.messages(partition, chunk, table)
+        yield from self.messages(partition, chunks(batches, self._spec.schemas[self._side]))
 
-    def messages(self, partition: int, chunk: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    def messages(self, partition: int, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        """The messages of a partition, whose chunks are these tables.
+
+        For `range`, the last ones have a sample of all its keys. The sample does not depend on the order of the rows:
+        all routers must compute the same splitters, also from a partition that Spark has computed again.
+        """
+        spec, side = self._spec, self._side
+        if spec.routing != "range":
+            for chunk, table in enumerate(tables):
+                yield from self._of_chunk(partition, chunk, table)
+            return
+        keys: list[Integers] = []
+        rows, latest, chunk = 0, INT64_MIN, -1
+        for chunk, table in enumerate(tables):
+            yield from self._of_chunk(partition, chunk, table)
+            keys.append(RangeKeys.of(spec).keys(side, spec.slots(side, table).columns))
+            rows, latest = rows + table.num_rows, max(latest, int(spec.times(side, table).max()))
+        if rows:
+            sample = sampled(np.concatenate(keys), -(-rows // CHUNK_ROWS)).tobytes()
+            for worker in spec.workers:
+                yield _message(worker, side, partition, chunk + 1, rows, latest, None, None, sample)
+
+    def _of_chunk(self, partition: int, chunk: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
         """A chunk's messages."""
         spec, side = self._spec, self._side
         times = spec.times(side, table)
@@ -45,10 +66,9 @@ class Pack:
             return
         all_times = times.tobytes() if spec.options.needs_order else None
         if spec.routing == "range":
-            sample = RangeKeys.of(spec).sample(side, spec.slots(side, table).columns).tobytes()
-            router = spec.workers[(partition + chunk) % len(spec.workers)]
-            for worker in spec.workers:
-                yield _message(worker, *head, all_times, to_view(table) if worker == router else None, sample)
+            # Not by chunk: if Spark computes the partition again, its rows may lie in other chunks.
+            router = spec.workers[partition % len(spec.workers)]
+            yield _message(router, *head, all_times, to_view(table))
             return
 
         def idle(rows: Integers) -> Integers:

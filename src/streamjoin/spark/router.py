@@ -75,7 +75,7 @@ class Histogram:
 
 @dataclass(slots=True)
 class RouterState:
-    """What a router keeps from one micro-batch to the next. It is the same on every router: all hear of all chunks.
+    """What a router keeps from one micro-batch to the next. It is the same on every router: all hear of all partitions.
 
     It lies pickled in the state store, so the names of its fields are part of the state's format.
     """
@@ -210,9 +210,8 @@ def _coarse(upper: Words) -> Integers:
 
 
 def sample_of(message: ChunkMessage) -> Integers:
-    """The sample of keys that a packed chunk was sent with."""
-    assert message.note is not None
-    return np.frombuffer(message.note, np.int64)
+    """The sample of keys that a message brings (see `pack`)."""
+    return np.frombuffer(message.note or b"", np.int64)
 
 
 def _words(keys: Integers) -> Words:
