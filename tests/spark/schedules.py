@@ -32,9 +32,11 @@ from streamjoin.spark.messages import EVERY_WORKER
 from streamjoin.spark.outputs import ARROW_OUTPUT
 from streamjoin.spark.pack import Pack
 from streamjoin.spark.processor import JoinProcessor, RouteProcessor
+from streamjoin.spark.sealed_values import opened
 from streamjoin.spark.settle import Settle
 from streamjoin.spark.spec import JoinSpec
-from streamjoin.spark.unpack import LATE, Unpack
+from streamjoin.spark.unpack import Unpack
+from streamjoin.spark.worker_state import NAME, load_worker
 
 from .simulated import make_spec
 from .stores import Process, Store, View, spoil
@@ -129,6 +131,9 @@ class Schedule:
         self._window = rng.choice(WINDOWS[kind])
         self._disorder, self._lateness = rng.choice([(0, 0), (0, 3), (4, 4), (4, 4), (6, 2)])
         options: dict[str, Any] = {"late": "keep"} if rng.random() < 0.3 else {}
+        options["index"] = rng.choice(["auto", "scan", "bi-sort", "rap-table", "wib-tree", "hash"])
+        if options["index"] == "hash" and "=" not in self._on:
+            options["index"] = "auto"
         workers = rng.choice([1, 2, 2, 3])
         self._spec = _spec(
             self._on, self._window, routing, workers, how=self._how, match=self._match, lateness=self._lateness,
@@ -143,6 +148,8 @@ class Schedule:
         self._workers = [Store(rng) for _ in range(workers)]
         self._routers = [Store(rng) for _ in range(workers)]
         self._sink: dict[int, Counter[Any]] = {}
+        self.journal: list[str] = []
+        """What has happened."""
 
     def run(self) -> None:
         """Raise an error unless the sink ends with the rows of the oracle."""
@@ -152,7 +159,8 @@ class Schedule:
 
     def _run(self) -> None:
         rng = self._rng
-        ties = not self._spec.options.needs_order
+        ties = rng.random() < 0.6
+        self._shuffles = not (ties and self._spec.options.needs_order)
         streams = [stream(rng, rng.choice([0, 6, 14, 24]), self._disorder, ties) for _ in SIDES]
         batches = [_cut(rng, rows, 4) for rows in streams]
         if rng.random() < 0.5:  # a step without disturbance between the last rows and the end
@@ -160,18 +168,31 @@ class Schedule:
                 side.append([])
         for side in batches:
             side += [far(FAR, 12), far(2 * FAR, 1)]
-        for number, (left, right) in enumerate(zip(*batches, strict=True)):
-            self._batch(number, left, right)
-        self._judge(batches)
+        dealt = [[_dealt(rng, rows) for rows in side] for side in batches]
+        for number, parts in enumerate(zip(*dealt, strict=True)):
+            self._batch(number, dict(zip(SIDES, parts, strict=True)))
+        # Rows of one time are in the order of their partitions, and of their places there.
+        self._judge([[[row for part in parts for row in part] for parts in side] for side in dealt])
+        self._look_at_states(len(dealt[0]))
+
+    def _look_at_states(self, version: int) -> None:
+        """A worker's state has what its memory names, and nothing else: what has expired is gone."""
+        for number, store in enumerate(self._workers):
+            values = store.load(version)
+            kept = load_worker(opened(NAME, values[NAME]))
+            named = {entry.name for side in SIDES for entry in (*kept.held[side].segments, *kept.held[side].marks)}
+            named |= {NAME, "waiting-left", "waiting-right"}
+            if values.keys() - named:
+                raise Wrong(f"{self}: worker {number} still has {sorted(values.keys() - named)}")
 
     # -- the driver ------------------------------------------------------------------------------------------------
 
-    def _batch(self, version: int, left: list[Values], right: list[Values]) -> None:
-        """One micro-batch until it is committed."""
+    def _batch(self, version: int, partitions: dict[Side, list[list[Values]]]) -> None:
+        """One micro-batch until it is committed. If it is repeated, its rows are dealt out as before."""
         rng = self._rng
-        partitions = {side: _dealt(rng, rows) for side, rows in zip(SIDES, (left, right), strict=True)}
         while True:
             crash = rng.choice(["stage", "commit"]) if rng.random() < self._trouble / 2 else None
+            self.journal.append(f"batch {version}, crash {crash}, rows {partitions}")
             rows = self._stages(version, partitions, stops=crash == "stage")
             if rows is not None:
                 found = self._sink.setdefault(version, rows)
@@ -218,13 +239,13 @@ class Schedule:
         return found
 
     def _packed(self, side: Side, partition: int, rows: list[Values]) -> list[dict[int, list[Row]]]:
-        """What a map task sends to each worker, by some attempts. Each sees the rows of its partition in an order of
-        its own: so they come out of a shuffle."""
+        """What a map task sends to each worker, by some attempts. Where order does not count, each sees the rows of its
+        partition in an order of its own: so they come out of a shuffle."""
         rng = self._rng
         found = []
         for _ in range(2 if rng.random() < self._trouble else 1):
             mine: dict[int, list[Row]] = {}
-            table = pa.Table.from_pylist(rng.sample(rows, len(rows)) if self._trouble else rows, SCHEMA)
+            table = pa.Table.from_pylist(rng.sample(rows, len(rows)) if self._shuffles else rows, SCHEMA)
             batches = table.to_batches(max_chunksize=3)
             for batch in Pack(self._spec, side).messages(partition, pack.chunks(batches, SCHEMA)):
                 (message,) = batch.to_pylist()
@@ -273,6 +294,7 @@ class Schedule:
                 done[attempt.number].append(output)
                 output = None
             if output is None:
+                self.journal.append(f"worker {attempt.number} on {self._processes.index(attempt.process)}: {attempt.most}")
                 attempt.steps.close()
                 running.remove(attempt)
                 idle.append(attempt.process)

@@ -19,11 +19,13 @@ from ..arrays import INT64_MAX, INT64_MIN, Integers, Mask
 from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..side import SIDES, Side, other
+from .plain import Plain
 from .spec import JoinSpec
 
 SAMPLE = 1024
 """About how many keys stand for as many rows as a chunk has."""
-
+NOTES = Plain()
+"""How a router tells workers of the generations (see `router`): the number of the last, and the splitters of all."""
 
 PointKey = tuple[Side, RangeKey]
 """The side whose tuples are points, and their key."""

@@ -8,7 +8,6 @@ points that its own generation would have sent there.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import INT64_MIN, Integers, Words
+from ..errors import StateError
 from ..flow.front import AsFound
 from ..side import SIDES, Side
 from ..store.rap_table import adjusted_splitters, sampled_splitters
@@ -23,7 +23,9 @@ from . import pickled_state
 from .identity import identities, places_of
 from .keyed_state import KeyedState
 from .messages import POSITION, ROLE, ChunkMessage, RowRole, from_bytes, to_view
-from .range_keys import RangeKeys, owners
+from .plain import Plain
+from .range_keys import NOTES, RangeKeys, owners
+from .sealed_values import OLD_PICKLE, SealedState
 from .spec import JoinSpec
 
 NAME = "router"
@@ -77,7 +79,7 @@ class Histogram:
 class RouterState:
     """What a router keeps from one micro-batch to the next. It is the same on every router: all hear of all partitions.
 
-    It lies pickled in the state store, so the names of its fields are part of the state's format.
+    It lies in the state store, so the names of its fields are part of the state's format.
     """
 
     generations: list[Generation] = field(default_factory=list)
@@ -86,16 +88,28 @@ class RouterState:
     """The fine splitters of the last generation."""
 
 
+STATES = Plain({"router": RouterState, "generation": Generation})
+
+
+def load_router(body: bytes | memoryview) -> RouterState:
+    """The state of a router, also from a version that pickled it."""
+    old = bytes(body[:1]) == OLD_PICKLE
+    loaded = pickled_state.load(body) if old else STATES.load(body)
+    if not isinstance(loaded, RouterState):
+        raise StateError(f"the state is damaged: a router kept a {type(loaded).__name__}")
+    return loaded
+
+
 class Router:
     """Cuts the chunks that it gets, and tells every worker about them."""
 
     def __init__(self, spec: JoinSpec, state: KeyedState) -> None:
-        self._spec, self._state = spec, state
+        self._spec, self._state = spec, SealedState(state)
         self._keys = RangeKeys.of(spec)
 
     def step(self, messages: Sequence[ChunkMessage]) -> Iterator[tuple[int, ChunkMessage]]:
         body = self._state.get(NAME)
-        kept: RouterState = RouterState() if body is None else pickled_state.load(body)
+        kept: RouterState = RouterState() if body is None else load_router(body)
         messages = sorted(messages, key=lambda message: (message.side, *message.order))
         living = self._living(kept)
         self._follow(kept, living, messages)
@@ -105,12 +119,12 @@ class Router:
             furthest = kept.furthest[message.side]
             kept.furthest[message.side] = message.latest if furthest is None else max(furthest, message.latest)
         kept.furthest = self._spec.reached(kept.furthest)
-        note = pickle.dumps((current.number, {g.number: g.splitters for g in living}))
+        note = NOTES.dump((current.number, {g.number: g.splitters for g in living}))
         for message in messages:
             if message.body is not None:
                 yield from self._cut(message, living, note)
         kept.generations = living
-        self._state.put(NAME, pickled_state.dump(kept))
+        self._state.put(NAME, STATES.dump(kept))
 
     def _living(self, kept: RouterState) -> list[Generation]:
         """The generations under which something is stored that a future tuple may meet, and always the last one."""

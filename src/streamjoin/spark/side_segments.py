@@ -13,8 +13,8 @@ from ..arrays import Integers, Mask, Rows
 from ..side import Side
 from ..store import Batch, SideWindow
 from ..tasks import one_after_another
-from .keyed_state import KeyedState
 from .messages import BLOB_BYTES, SEGMENT_BYTES, row_bytes
+from .sealed_values import SealedState
 from .segments import Cache, Segment, new_file, packed, unpacked
 from .spec import JoinSpec
 from .worker_state import SegmentEntry, SideState
@@ -60,7 +60,7 @@ class SideSegments:
     """
 
     def __init__(
-        self, spec: JoinSpec, side: Side, state: KeyedState, cache: Cache, kept: SideState, generation: int
+        self, spec: JoinSpec, side: Side, state: SealedState, cache: Cache, kept: SideState, generation: int
     ) -> None:
         self._spec, self._side, self._state, self._cache = spec, side, state, cache
         self._kept, self._generation = kept, generation
@@ -99,11 +99,8 @@ class SideSegments:
 
         return rebuild
 
-    def _body(self, entry: SegmentEntry) -> bytes:
-        body = self._state.get(entry.name)
-        if body is None:
-            raise AssertionError(f"the state store has lost segment {entry.name}")
-        return body
+    def _body(self, entry: SegmentEntry) -> bytes | memoryview:
+        return self._state.must_get(entry.name)
 
     def _built(
         self, window: SideWindow, table: pa.Table, coordinate: Integers, home: Mask | None, first: int

@@ -8,7 +8,6 @@ once, however the tuples are shared out.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -24,18 +23,23 @@ from ..predicate.slots import SlotValues
 from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, Probing
 from ..store.hashing import hash_keys
+from . import pickled_state
 from .arrivals import Arrivals, arrivals
 from .closest import Candidates
 from .closing import Closing
 from .identity import identities, places_of
-from .keyed_state import KeyedState
 from .messages import ChunkMessage, RowRole, from_bytes, to_bytes
 from .questions import Questions
-from .range_keys import RangeKeys, own_points
+from .plain import Plain
+from .range_keys import NOTES, RangeKeys, own_points
+from .sealed_values import OLD_PICKLE, SealedState
 from .segments import Cache
 from .side_segments import ARRIVED, SideSegments
 from .spec import JoinSpec
 from .worker_state import WorkerState
+
+WAITING = Plain()
+"""How tuples that are not ready lie in the state store: all their timestamps, and the rows that are here."""
 
 
 class Step:
@@ -44,7 +48,7 @@ class Step:
     After the step, `questions` has what only several workers together can say of rows whose windows have closed.
     """
 
-    def __init__(self, spec: JoinSpec, number: int, state: KeyedState, cache: Cache, kept: WorkerState) -> None:
+    def __init__(self, spec: JoinSpec, number: int, state: SealedState, cache: Cache, kept: WorkerState) -> None:
         self._spec, self._number, self._state, self._cache, self._kept = spec, number, state, cache, kept
         self._progress = spec.progress(kept.furthest)
         self._splitters: dict[int, Integers] = {}
@@ -76,7 +80,7 @@ class Step:
         self._progress.furthest = dict(kept.furthest)
         generation = 0
         if spec.routing == "range":
-            generation, self._splitters = pickle.loads(messages[0].note or b"")
+            generation, self._splitters = NOTES.load(messages[0].note or b"")
         for side in SIDES:
             self._sides[side] = SideSegments(spec, side, self._state, self._cache, kept.held[side], generation)
         yield from self._join_in_order() if spec.options.needs_order else self._join_as_found()
@@ -154,7 +158,8 @@ class Step:
         body = self._state.get(_waiting(side))
         if body is None:
             return new
-        all_times, position, table, role = pickle.loads(body)
+        old = bytes(body[:1]) == OLD_PICKLE
+        all_times, position, table, role = pickled_state.load(body) if old else WAITING.load(body)
         if role is not None:
             role = np.concatenate([role, np.empty(0, np.int8) if new.role is None else new.role])
         every_time = np.concatenate([all_times, new.all_times])
@@ -178,7 +183,7 @@ class Step:
         rows = np.flatnonzero(rank >= ready)
         role = None if arrived.role is None else arrived.role[rows]
         kept = times, rank[rows] - ready, to_bytes(arrived.table.take(pa.array(rows))), role
-        self._state.put(_waiting(side), pickle.dumps(kept))
+        self._state.put(_waiting(side), WAITING.dump(kept))
 
     # -- sharing out and probing -----------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """What a worker keeps from one micro-batch to the next, beside the rows of its segments.
 
-These objects lie pickled in the state store, so the names and the order of their fields are part of the state's format
+These objects lie in the state store as plain data, so the names of their fields are part of the state's format
 (`spec.FORMAT`).
 """
 
@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 
 from ..arrays import INT64_MIN
 from ..errors import StateError
-from ..flow.order import MergedOrder
+from ..flow.order import History, MergedOrder
+from ..integer_deque import IntegerDeque
 from ..side import SIDES, Side
+from ..window import CountWindow, TimeWindow
 from . import pickled_state
-from .keyed_state import KeyedState
+from .plain import Plain
+from .sealed_values import OLD_PICKLE, SealedState
 
 NAME = "memory"
 """The name of the worker's state among the values of its `KeyedState`."""
@@ -77,12 +80,12 @@ class WorkerState:
     order: MergedOrder | None = None
 
     @classmethod
-    def load(cls, state: KeyedState, terms: dict[str, str]) -> WorkerState:
+    def load(cls, state: SealedState, terms: dict[str, str]) -> WorkerState:
         """The state that the micro-batch before has left; a new one in the first. It must belong to the same join."""
         body = state.get(NAME)
         if body is None:
             return cls(terms)
-        loaded: WorkerState = pickled_state.load(body)
+        loaded = load_worker(body)
         for term, value in loaded.terms.items():
             if terms.get(term) != value:
                 raise StateError(
@@ -91,5 +94,22 @@ class WorkerState:
                 )
         return loaded
 
-    def save(self, state: KeyedState) -> None:
-        state.put(NAME, pickled_state.dump(self))
+    def save(self, state: SealedState) -> None:
+        state.put(NAME, STATES.dump(self))
+
+
+STATES = Plain(
+    {
+        "worker": WorkerState, "side": SideState, "segment": SegmentEntry, "marks": MarksEntry, "order": MergedOrder,
+        "history": History, "integers": IntegerDeque, "time": TimeWindow, "count": CountWindow,
+    }
+)  # fmt: skip
+
+
+def load_worker(body: bytes | memoryview) -> WorkerState:
+    """The state of a worker, also from a version that pickled it."""
+    old = bytes(body[:1]) == OLD_PICKLE
+    loaded = pickled_state.load(body) if old else STATES.load(body)
+    if not isinstance(loaded, WorkerState):
+        raise StateError(f"the state is damaged: a worker kept a {type(loaded).__name__}")
+    return loaded
