@@ -91,7 +91,7 @@ class Process:
 
 def spoil(rng: random.Random, directory: Path) -> None:
     """Do something to a cache directory that may happen to files which nobody promises to keep."""
-    files = sorted(path for path in directory.rglob("*") if path.is_file())
+    files = sorted(path for path in directory.rglob("*") if path.is_file() and path.stat().st_size)
     if not files:
         return
     file, other = rng.choice(files), rng.choice(files)

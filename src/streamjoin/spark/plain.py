@@ -17,7 +17,9 @@ import numpy as np
 
 from ..errors import StateError
 
-_HEAD = Struct("<I")
+MAGIC = b"P"
+"""No pickle begins so."""
+_HEAD = Struct("<cI")
 _DTYPES = ("int8", "int32", "int64", "uint64", "bool", "float64")
 
 
@@ -31,15 +33,15 @@ class Plain:
     def dump(self, value: Any) -> bytes:
         parts: list[bytes] = []
         head = json.dumps(self._written(value, parts), separators=(",", ":")).encode()
-        return b"".join([_HEAD.pack(len(head)), head, *parts])
+        return b"".join([_HEAD.pack(MAGIC, len(head)), head, *parts])
 
     def load(self, body: bytes | memoryview) -> Any:
         """The value; an error if this is none."""
         view = memoryview(body)
         try:
-            (size,) = _HEAD.unpack_from(view)
+            magic, size = _HEAD.unpack_from(view)
             start = _HEAD.size + size
-            if start > len(view):
+            if magic != MAGIC or start > len(view):
                 raise ValueError("it is cut off")
             value, rest = self._read(json.loads(bytes(view[_HEAD.size : start])), view[start:])
             if len(rest):

@@ -144,12 +144,17 @@ class SideSegments:
         self, segment: Segment, coordinate: Integers, generation: int, met: Mask, places: Rows | None = None
     ) -> None:
         kept, rows = self._kept, segment.table.num_rows
-        name, file, highest = f"{self._side}-{kept.next_row}", new_file(), int(coordinate.max())
+        name = f"{self._side}-{kept.next_row}"
+        file, highest = self._new_file(name), int(coordinate.max())
         self._state.put(name, packed(self._spec, segment.table, coordinate, segment.home))
         self._cache.put(file, segment)
         entry = SegmentEntry(name, file, kept.next_row, rows, segment.table.nbytes, highest, generation)
         kept.next_row += rows
         self._segments.append(_Held(entry, segment, met, places))
+
+    def _new_file(self, name: str) -> str:
+        """A name for the file of a segment, not its own: other attempts have segments of that name too."""
+        return new_file()
 
     def expire(self, floor: int | None) -> None:
         """Drop the segments that lie wholly below a coordinate."""
