@@ -65,7 +65,7 @@ PREDICATES: dict[str, tuple[Callable[[Values, Values], bool], tuple[str, ...]]] 
 }  # fmt: skip
 """As text, in Python, and the routings that they allow."""
 WINDOWS: dict[str, list[tuple[Any, Any]]] = {
-    "time": [(sj.TimeWindow(12), sj.TimeWindow(12)), (sj.TimeWindow(3), sj.TimeWindow(20))],
+    "time": [(sj.TimeWindow(10), sj.TimeWindow(10)), (sj.TimeWindow(3), sj.TimeWindow(15)), (sj.TimeWindow(20), sj.TimeWindow(20))],
     "count": [(5, 5), (2, 9)],
     "mixed": [(3, sj.TimeWindow(15)), (sj.TimeWindow(6), 4)],
 }
@@ -142,7 +142,7 @@ class Schedule:
         self._spec = replace(self._spec, identity=f"{number}-0")
         self._names = count(1)
         self._number, self._calm = number, calm
-        self._trouble = 0.0 if calm else rng.choice([0.1, 0.3, 0.6])
+        self._trouble = 0.0 if calm else rng.choice([0.1, 0.4, 0.8])
         directories = [directory / name for name in ("one", "other")]
         self._processes = [Process(directories[0]), Process(directories[0]), Process(rng.choice(directories))]
         self._workers = [Store(rng) for _ in range(workers)]
@@ -161,8 +161,11 @@ class Schedule:
         rng = self._rng
         ties = rng.random() < 0.6
         self._shuffles = not (ties and self._spec.options.needs_order)
-        streams = [stream(rng, rng.choice([0, 6, 14, 24]), self._disorder, ties) for _ in SIDES]
-        batches = [_cut(rng, rows, 4) for rows in streams]
+        streams = [stream(rng, rng.choice([0, 8, 16, 24, 32, 32]), self._disorder, ties) for _ in SIDES]
+        pieces = rng.choice([3, 4, 4, 7])
+        cuts = sorted(rng.random() for _ in range(pieces - 1))
+        together = rng.random() < 0.7
+        batches = [_cut(rows, cuts if together else sorted(rng.random() for _ in cuts)) for rows in streams]
         if rng.random() < 0.5:  # a step without disturbance between the last rows and the end
             for side in batches:
                 side.append([])
@@ -243,7 +246,7 @@ class Schedule:
         partition in an order of its own: so they come out of a shuffle."""
         rng = self._rng
         found = []
-        for _ in range(2 if rng.random() < self._trouble else 1):
+        for _ in range(2 if rng.random() < (0 if self._calm else 0.6) else 1):
             mine: dict[int, list[Row]] = {}
             table = pa.Table.from_pylist(rng.sample(rows, len(rows)) if self._shuffles else rows, SCHEMA)
             batches = table.to_batches(max_chunksize=3)
@@ -376,8 +379,9 @@ def _as_batch(rows: Sequence[Row]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row.asDict() for row in rows], ARROW_OUTPUT)
 
 
-def _cut(rng: random.Random, rows: list[Values], pieces: int) -> list[list[Values]]:
-    places = sorted(rng.randrange(len(rows) + 1) for _ in range(pieces - 1))
+def _cut(rows: list[Values], shares: Sequence[float]) -> list[list[Values]]:
+    """Rows as batches that end after these shares of them, and at their end."""
+    places = [round(share * len(rows)) for share in shares]
     return [rows[start:stop] for start, stop in zip([0, *places], [*places, len(rows)], strict=True)]
 
 

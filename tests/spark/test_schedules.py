@@ -108,7 +108,7 @@ def a_mark_is_released_too_early(patch: Patch) -> None:
 
     def early(self: Marks, start: int, floor: int) -> list[pa.Table]:
         found = close(self, start, floor)
-        self._drop([entry for entry in self._kept.marks if entry.lowest < floor])
+        self._drop(list(self._kept.marks) if start < floor else [])
         return found
 
     patch.setattr(Marks, "close", early)
@@ -132,7 +132,7 @@ def a_cache_file_is_trusted_whatever_segment_it_is_of(patch: Patch) -> None:
 
 @mutant(how="inner left")
 def cache_files_have_names_that_were_used_before(patch: Patch) -> None:
-    patch.setattr(SideSegments, "_new_file", lambda self, name: name)
+    patch.setattr(SideSegments, "_new_file", lambda self, name: f"{self._side}-{len(self._segments)}")
 
 
 @mutant(window="count mixed")
@@ -141,9 +141,8 @@ def blobs_are_not_sorted_before_order_counts(patch: Patch) -> None:
 
 
 @mutant(window="count mixed")
-def waiting_rows_are_not_deleted(patch: Patch) -> None:
-    remove = SealedState.remove
-    patch.setattr(SealedState, "remove", lambda self, name: None if "waiting" in name else remove(self, name))
+def rows_that_wait_are_forgotten(patch: Patch) -> None:
+    patch.setattr(Step, "_with_waiting", lambda self, side, new: new)
 
 
 @mutant(how="inner")
@@ -178,12 +177,16 @@ def splitters_depend_on_the_order_of_rows(patch: Patch) -> None:
 
 @mutant(routing="range", window="time", how="inner left")
 def splitters_of_another_attempt_are_used(patch: Patch) -> None:
-    found: dict[str, Any] = {}
-    living = Router._living
-    patch.setattr(
-        Router, "_living",
-        lambda self, kept: found.setdefault(self._spec.identity, living(self, kept)) or living(self, kept),
-    )  # fmt: skip
+    last: dict[str, Any] = {}
+    follow = Router._follow
+
+    def of_another(self: Router, kept: Any, living: list[Any], messages: Any) -> None:
+        follow(self, kept, living, messages)
+        own = living[-1].splitters
+        living[-1].splitters = last.get(self._spec.identity, own)
+        last[self._spec.identity] = own
+
+    patch.setattr(Router, "_follow", of_another)
 
 
 @mutant(how="inner")
@@ -209,11 +212,6 @@ def a_worker_believes_it_knows_all_partners(patch: Patch) -> None:
 def every_worker_answers_for_a_row(patch: Patch) -> None:
     arrive = SideSegments.arrive
     patch.setattr(SideSegments, "arrive", lambda self, table, live, home: arrive(self, table, live, None))
-
-
-@mutant(how="full left right anti", window="time")
-def bits_follow_the_order_of_arrival(patch: Patch) -> None:
-    patch.setattr(Step, "_without_ties", lambda self, side, batch: batch)
 
 
 @mutant(routing="broadcast", how="inner", window="time")

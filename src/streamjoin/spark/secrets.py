@@ -36,8 +36,8 @@ def secrets_in(tables: Any) -> list[str]:
 def _secrets(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, one in value.items():
-            if is_secret(key) and isinstance(one, str):
-                yield one
+            if is_secret(key) and not isinstance(one, bool | Mapping):
+                yield str(one)
             yield from _secrets(one)
     elif isinstance(value, list | tuple):
         for one in value:
