@@ -20,7 +20,6 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Row
 
@@ -65,7 +64,11 @@ PREDICATES: dict[str, tuple[Callable[[Values, Values], bool], tuple[str, ...]]] 
 }  # fmt: skip
 """As text, in Python, and the routings that they allow."""
 WINDOWS: dict[str, list[tuple[Any, Any]]] = {
-    "time": [(sj.TimeWindow(10), sj.TimeWindow(10)), (sj.TimeWindow(3), sj.TimeWindow(15)), (sj.TimeWindow(20), sj.TimeWindow(20))],
+    "time": [
+        (sj.TimeWindow(10), sj.TimeWindow(10)),
+        (sj.TimeWindow(3), sj.TimeWindow(15)),
+        (sj.TimeWindow(20), sj.TimeWindow(20)),
+    ],
     "count": [(5, 5), (2, 9)],
     "mixed": [(3, sj.TimeWindow(15)), (sj.TimeWindow(6), 4)],
 }
@@ -154,7 +157,7 @@ class Schedule:
     def run(self) -> None:
         """Raise an error unless the sink ends with the rows of the oracle."""
         names = (f"{number:032x}" for number in count())  # the same on every run
-        with mock.patch("streamjoin.spark.side_segments.new_file", lambda: next(names)):
+        with mock.patch("streamjoin.spark.side_segments.new_file", side_effect=names):
             self._run()
 
     def _run(self) -> None:
@@ -297,7 +300,9 @@ class Schedule:
                 done[attempt.number].append(output)
                 output = None
             if output is None:
-                self.journal.append(f"worker {attempt.number} on {self._processes.index(attempt.process)}: {attempt.most}")
+                self.journal.append(
+                    f"worker {attempt.number} on {self._processes.index(attempt.process)}: {attempt.most}"
+                )
                 attempt.steps.close()
                 running.remove(attempt)
                 idle.append(attempt.process)
@@ -351,8 +356,8 @@ class Schedule:
     def __str__(self) -> str:
         spec = self._spec
         return (
-            f"schedule {self._number}: {self._on}, {spec.routing} over {len(spec.workers)}, {self._how}, {self._match}, "
-            f"windows {self._window}, lateness {self._lateness}"
+            f"schedule {self._number}: {self._on}, {spec.routing} over {len(spec.workers)}, {self._how}, {self._match},"
+            f" windows {self._window}, lateness {self._lateness}"
         )
 
 

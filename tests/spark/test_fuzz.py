@@ -7,6 +7,7 @@ import os
 import pickle
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,7 +32,8 @@ pytestmark = pytest.mark.usefixtures("few_kernels", "small_segments")
 MUTATIONS = 10_000 if LONG else 300
 WORDS = [
     b'"', b"'", b"[", b"]", b"[[", b"{", b"}", b"=", b".", b",", b"#", b"\n", b"\\", b"\0", b"\xff", b"-1", b"1e999",
-    b"9" * 400, b'"""', b"inf", b"nan", b"true", b"1979-05-27", b"[" * 2_000, b"spark.", b"left", b"join", b"\r", b"\\u0000",
+    b"9" * 400, b'"""', b"inf", b"nan", b"true", b"1979-05-27", b"[" * 2_000, b"spark.", b"left", b"join", b"\r",
+    b"\\u0000",
     b"format = ", b"options = ", b"options.kafka.password = ",
 ]  # fmt: skip
 SECRET = "hunter2-and-more"
@@ -56,27 +58,33 @@ def mutated(rng: random.Random, body: bytes, words: list[bytes] | None = None) -
     return body
 
 
+def refusal(action: Callable[[], object]) -> str | None:
+    """What the product's own error says, if there is one. Any other error is a failure."""
+    try:
+        action()
+    except (ArgumentError, StateError) as error:
+        return str(error)
+    return None
+
+
 # -- job files -----------------------------------------------------------------------------------------------------
 
 
 def test_job_files(tmp_path: Path) -> None:
     rng = random.Random("job files")
-    options = f'options = {{"kafka.sasl.jaas.config" = "org.apache.kafka.common.security.plain.PlainLoginModule required username=\\"u\\" password=\\"{SECRET}\\";", "kafka.ssl.key.password" = "{SECRET}"}}\n'  # noqa: E501
+    jaas = f'org.apache.kafka.common.security.plain.PlainLoginModule required password=\\"{SECRET}\\";'
+    options = f'options = {{"kafka.sasl.jaas.config" = "{jaas}", "kafka.ssl.key.password" = "{SECRET}"}}\n'
     kafka = KAFKA_JOB.replace("[right]", f"{options}\n[right]", 1) + '[spark]\n"spark.driver.memory" = "1g"\n'
     refused = 0
     for _ in range(MUTATIONS):
         file = tmp_path / "job.toml"
         file.write_bytes(mutated(rng, rng.choice([FILES_JOB, kafka]).encode(), WORDS))
-        try:
-            job = Job(file)
-        except ArgumentError as error:
+        problem = refusal(lambda file=file: Job(file))
+        if problem is not None:
             refused += 1
-            assert str(error).startswith(str(file))
-            assert "\n" not in str(error)
-            assert SECRET not in str(error)
-        else:
-            assert job.left["format"]
-            assert job.join["on"]
+            assert problem.startswith(str(file))
+            assert "\n" not in problem
+            assert SECRET not in problem
     assert refused > MUTATIONS // 3
 
 
@@ -94,22 +102,21 @@ def test_values_of_the_state_store(tmp_path: Path) -> None:
             run.step([left.slice(start, 20)], [right.slice(start, 20)])
         before[name] = [[dict(state) for state in kept] for kept in (run.states, run.routers)]
         want[name] = run.step([left.slice(40)], [right.slice(40)])
-    shutil_safe = tmp_path / "none"
     for number in range(MUTATIONS // 10):
         name = rng.choice(list(JOINS))
-        run = joining(name, str(shutil_safe / str(number)))
+        run = joining(name, str(tmp_path / str(number)))
         run.states, run.routers = ([Dictionary(one) for one in kept] for kept in before[name])
         state = rng.choice([one for one in (*run.states, *run.routers) if one])
         key = rng.choice(list(state))
         body = state[key]
         state[key] = mutated(rng, body) if rng.random() < 0.8 else state[rng.choice(list(state))]
-        try:
-            found = run.step([left.slice(40)], [right.slice(40)])
-        except StateError as error:
-            assert re.search(r"is damaged|has version", str(error))
-            assert state[key] != body
+        found: list[pa.Table] = []
+        problem = refusal(lambda run=run, found=found: found.append(run.step([left.slice(40)], [right.slice(40)])))
+        if problem is None:
+            assert_same_rows(found[0], want[name], context=(number, key))
         else:
-            assert_same_rows(found, want[name], context=(number, key))
+            assert re.search(r"is damaged|has version", problem)
+            assert state[key] != body
 
 
 def test_every_change_of_a_value_is_seen() -> None:
@@ -119,7 +126,7 @@ def test_every_change_of_a_value_is_seen() -> None:
     for _ in range(MUTATIONS):
         other = mutated(rng, value)
         if other != value:
-            with pytest.raises(StateError, match="the state store's value 'left-40' (is damaged|has version)"):
+            with pytest.raises(StateError, match=r"the state store's value 'left-40' (is damaged|has version)"):
                 opened("left-40", other)
     with pytest.raises(StateError, match="'left-41' is damaged: its checksum is wrong; restore"):
         opened("left-41", value)
@@ -153,7 +160,9 @@ def test_a_lost_value_is_told(tmp_path: Path) -> None:
     run.spec = make_spec(
         left.schema, left.schema, time="ts", lateness=5, workers=2, cache=str(tmp_path / "other"), **JOINS["unmatched"]
     )  # fmt: skip
-    with pytest.raises(StateError, match="the state store has lost the value '(left|right)-0'; restore the checkpoint"):
+    with pytest.raises(
+        StateError, match=r"the state store has lost the value '(left|right)-0'; restore the checkpoint"
+    ):
         run.step([left.slice(20)], [right.slice(20)])
 
 
@@ -275,9 +284,9 @@ def with_lines(text: str, *lines: str) -> str:
         (FILES_JOB + '[spark]\n"spark.plugins" = "evil"', "this setting may name code"),
         (FILES_JOB + '[spark]\n"spark.sql.extensions" = "org.evil.Extension"', "this setting may name code"),
         (FILES_JOB + '[spark]\n"spark.serializer" = "org.evil.Serializer"', "this setting may name code"),
-        (FILES_JOB + '[spark]\n"spark.jars.packages" = "org.apache.spark:a:1,org.evil:b:1"', "'org.evil:b:1' is no pack"),
-        (with_lines(FILES_JOB, """where = "reflect('java.lang.System', 'exit', 1) = '0'" """), "'reflect' is not allow"),
-        (with_lines(FILES_JOB, """where = "`java_method` ('a.B', 'c') = '0'" """), "'java_method' is not allowed"),
+        (FILES_JOB + '[spark]\n"spark.jars.packages" = "org.apache.spark:a:1,org.evil:b:1"', "is no package of Spark"),
+        (with_lines(FILES_JOB, """where = "reflect('java.lang.System', 'exit', 1) = '0'" """), "'reflect' is"),
+        (with_lines(FILES_JOB, """where = "`java_method` ('a.B', 'c') = '0'" """), "'java_method' is not"),
         (
             with_lines(FILES_JOB, """columns = ["ts", "(SELECT TRANSFORM(1) Using 'sh' AS x) AS price"]"""),
             "'Using' is not allowed",
@@ -305,7 +314,9 @@ def test_what_is_no_code(tmp_path: Path) -> None:
         "spark.sql.streaming.stateStore.providerClass":
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     }  # fmt: skip
-    lines = [f'"{key}" = {str(value).lower() if isinstance(value, bool) else repr(value)}' for key, value in settings.items()]
+    lines = [
+        f'"{key}" = {str(value).lower() if isinstance(value, bool) else repr(value)}' for key, value in settings.items()
+    ]
     Job(job_file(tmp_path, FILES_JOB + "[spark]\n" + "\n".join(lines) + "\n"))
 
 

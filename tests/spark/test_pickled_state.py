@@ -117,9 +117,8 @@ def test_a_pickle_that_runs_code_is_refused(name: str, tmp_path: Path, monkeypat
     for evil in (Evil(), operator.itemgetter(1), os.system):
         run = joining("ordered", str(tmp_path))
         before = states()["ordered"]
-        run.states = [Dictionary(one) | {name: pickle.dumps(evil)} for one in before["workers"]]
-        run.states = [Dictionary(one) for one in run.states]
-        with pytest.raises(sj.StateError, match="the state is damaged: UnpicklingError: .* is not allowed here"):
+        run.states = [Dictionary({**one, name: pickle.dumps(evil)}) for one in before["workers"]]
+        with pytest.raises(sj.StateError, match=r"the state is damaged: UnpicklingError: .* is not allowed here"):
             run.step([stream(3).slice(40, 20)], [stream(11).slice(40, 20)])
     assert not (tmp_path / "evil").exists()
 

@@ -28,4 +28,10 @@ def _run(arguments: argparse.Namespace) -> None:
         from ..spark.job import run
     except ImportError as error:
         raise StateError(str(error)) from None
-    run(arguments.job, once=arguments.once, seconds=arguments.seconds, quiet=arguments.quiet, allow_code=arguments.allow_code)
+    run(
+        arguments.job,
+        once=arguments.once,
+        seconds=arguments.seconds,
+        quiet=arguments.quiet,
+        allow_code=arguments.allow_code,
+    )

@@ -32,7 +32,9 @@ _TEXTS = re.compile(
 """Keys whose values are any text, and never code."""
 _NAMES_CLASS = re.compile(r"class|interceptor|reporter|provider|factory|handler|callback|serializer", re.IGNORECASE)
 _MODULE = re.compile(r"([\w.$]+)\s+(required|requisite|sufficient|optional)\b", re.IGNORECASE)
-_OWN_MODULE = re.compile(r"org\.apache\.kafka\.common\.security\.[\w.]+|com\.sun\.security\.auth\.module\.Krb5LoginModule")
+_OWN_MODULE = re.compile(
+    r"org\.apache\.kafka\.common\.security\.[\w.]+|com\.sun\.security\.auth\.module\.Krb5LoginModule"
+)
 
 
 def problem_of_setting(key: str, value: Any) -> str | None:

@@ -87,7 +87,7 @@ class Plain:
             return _made(self._classes[content], state), rest
         if kind in ("tuple", "dict"):
             items, rest = self._read(content, rest)
-            return (tuple(items) if kind == "tuple" else {key: value for key, value in items}), rest
+            return (tuple(items) if kind == "tuple" else dict(items)), rest
         if kind != "bytes" and kind not in _DTYPES:
             raise ValueError(f"there is no kind {kind!r}")
         size = content * (1 if kind == "bytes" else np.dtype(kind).itemsize)

@@ -83,7 +83,7 @@ def read(path: Path, label: str) -> Content | None:
 
 class _Load(RestrictedLoad):
     def allows(self, module: str, name: str) -> bool:
-        """Classes of the store and of predicates. None of them does anything when it is made but keep what it is given."""
+        """Classes of the store and of predicates: when they are made, they keep what they are given, and do no more."""
         if (module, name) in ARRAYS or (module, name) == ("streamjoin.tasks", "one_after_another"):
             return True
         if not module.startswith(("streamjoin.store.", "streamjoin.predicate.")) or "." in name:

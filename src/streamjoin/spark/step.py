@@ -29,8 +29,8 @@ from .closest import Candidates
 from .closing import Closing
 from .identity import identities, places_of
 from .messages import ChunkMessage, RowRole, from_bytes, to_bytes
-from .questions import Questions
 from .plain import Plain
+from .questions import Questions
 from .range_keys import NOTES, RangeKeys, own_points
 from .sealed_values import OLD_PICKLE, SealedState
 from .segments import Cache
