@@ -30,6 +30,8 @@ from .test_pickled_state import stream as small_stream
 
 pytestmark = pytest.mark.usefixtures("few_kernels", "small_segments")
 MUTATIONS = 10_000 if LONG else 300
+STEPS, ROUNDS = (10_000, 500) if LONG else (40, 5)
+"""Micro-batches over a changed state, and how often each cache file of an index is changed."""
 WORDS = [
     b'"', b"'", b"[", b"]", b"[[", b"{", b"}", b"=", b".", b",", b"#", b"\n", b"\\", b"\0", b"\xff", b"-1", b"1e999",
     b"9" * 400, b'"""', b"inf", b"nan", b"true", b"1979-05-27", b"[" * 2_000, b"spark.", b"left", b"join", b"\r",
@@ -102,7 +104,7 @@ def test_values_of_the_state_store(tmp_path: Path) -> None:
             run.step([left.slice(start, 20)], [right.slice(start, 20)])
         before[name] = [[dict(state) for state in kept] for kept in (run.states, run.routers)]
         want[name] = run.step([left.slice(40)], [right.slice(40)])
-    for number in range(MUTATIONS // 10):
+    for number in range(STEPS):
         name = rng.choice(list(JOINS))
         run = joining(name, str(tmp_path / str(number)))
         run.states, run.routers = ([Dictionary(one) for one in kept] for kept in before[name])
@@ -138,7 +140,7 @@ def test_values_of_an_older_state(tmp_path: Path) -> None:
     """Such values have no checksum: what a change breaks is told, and what runs code is not run."""
     rng = random.Random("older")
     left, right = small_stream(3), small_stream(11)
-    for number in range(MUTATIONS // 10):
+    for number in range(STEPS):
         name = rng.choice(["ordered", "unmatched"])
         run = joining(name, str(tmp_path / str(number)))
         run.states = [Dictionary(one) for one in states()[name]["workers"]]
@@ -195,7 +197,7 @@ def test_cache_files(index: str, tmp_path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(segment_files, "read", read)
-        for number in range(max(MUTATIONS // 60, 4)):
+        for number in range(ROUNDS):
             for file, body in bodies.items():
                 file.parent.mkdir(exist_ok=True, parents=True)
                 file.unlink(missing_ok=True)
