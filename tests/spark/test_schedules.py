@@ -30,7 +30,7 @@ from .schedules import CASES, Schedule
 
 pytestmark = pytest.mark.usefixtures("few_kernels")
 PARTS, PER_PART = (100, 1_000) if LONG else (3, 80)
-MOST = 40
+MOST = 80
 """Schedules after which a mutant must have been seen."""
 
 

@@ -106,7 +106,7 @@ def _state_of(value: Any) -> Any:
 
 
 def _made(class_: type[Any], state: Any) -> Any:
-    made = class_.__new__(class_)
+    made = object.__new__(class_)
     if "__setstate__" in class_.__dict__ and not is_dataclass(class_):
         made.__setstate__(state)
         return made

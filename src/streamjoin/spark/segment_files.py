@@ -93,7 +93,7 @@ class _Load(RestrictedLoad):
 
 
 def _view(array: Any) -> memoryview:
-    return memoryview(b"" if array is None else np.ascontiguousarray(array).view(np.uint8))
+    return memoryview(b"") if array is None else memoryview(np.ascontiguousarray(array).view(np.uint8).data)
 
 
 def _array(part: memoryview, dtype: Any) -> Any:
