@@ -94,8 +94,8 @@ def spoil(rng: random.Random, directory: Path) -> None:
     files = sorted(path for path in directory.rglob("*") if path.is_file() and path.stat().st_size)
     if not files:
         return
-    file, other = rng.choice(files), rng.choice(files)
-    match rng.randrange(7):
+    file = rng.choice(files)
+    match rng.choice([0, 1, 2, 3, 4, 4, 4, 5, 6]):
         case 0:
             shutil.rmtree(directory)
         case 1:
@@ -107,8 +107,11 @@ def spoil(rng: random.Random, directory: Path) -> None:
             for _ in range(rng.choice([1, 1, 8])):
                 body[rng.randrange(len(body))] ^= rng.randrange(1, 256)
             replace(file, bytes(body))
-        case 4:  # the file of another segment, attempt, generation or worker in its place
-            replace(file, other.read_bytes())
+        case 4:  # files of other segments, attempts, generations or workers in their places
+            some = [path for path in files if path.parent == file.parent] if rng.random() < 0.7 else files
+            bodies = [path.read_bytes() for path in some]
+            for path, body in zip(some, bodies[1:] + bodies[:1], strict=True):
+                replace(path, body)
         case 5:  # one worker's files under the name of another
             places = sorted({path.parent for path in files})
             one, another = rng.choice(places), rng.choice(places)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from . import limits
 from .schedules import CASES, Schedule
 
 pytestmark = pytest.mark.usefixtures("few_kernels")
-PARTS, PER_PART = (100, 1_000) if LONG else (3, 80)
+PARTS, PER_PART = (100, 1_000) if LONG else (4, 50)
 MOST = 80
 """Schedules after which a mutant must have been seen."""
 
@@ -43,6 +44,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_sink_has_the_rows_of_the_oracle(part: int, tmp_path: Path) -> None:
     for number in range(part * PER_PART, (part + 1) * PER_PART):
         Schedule(number, tmp_path / str(number)).run()
+        shutil.rmtree(tmp_path / str(number), ignore_errors=True)
 
 
 def test_a_schedule_can_be_repeated(tmp_path: Path) -> None:
