@@ -34,7 +34,8 @@ STEPS, ROUNDS = (10_000, 500) if LONG else (40, 5)
 """Micro-batches over a changed state, and how often each cache file of an index is changed."""
 WORDS = [
     b'"', b"'", b"[", b"]", b"[[", b"{", b"}", b"=", b".", b",", b"#", b"\n", b"\\", b"\0", b"\xff", b"-1", b"1e999",
-    b"9" * 400, b'"""', b"inf", b"nan", b"true", b"1979-05-27", b"[" * 2_000, b"spark.", b"left", b"join", b"\r",
+    b"9" * 400,
+    b"9" * 5_000, b'"""', b"inf", b"nan", b"true", b"1979-05-27", b"[" * 2_000, b"spark.", b"left", b"join", b"\r",
     b"\\u0000",
     b"format = ", b"options = ", b"options.kafka.password = ",
 ]  # fmt: skip

@@ -227,6 +227,8 @@ def _read(path: Path) -> tuple[list[str], dict[str, Any]]:
         message, _, place = str(error).rstrip(")").partition(" (at ")
         at = place if place.startswith("line") else f"line {text.count(chr(10)) + 1}"
         raise ArgumentError(f"{path}, {at}: {message}") from None
+    except ValueError as error:  # such as a number of thousands of digits
+        raise ArgumentError(f"{path}: {error}") from None
     except RecursionError:
         raise ArgumentError(f"{path}: lists and tables are nested too deeply") from None
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from ..arrays import INT64_MAX, Integers, Rows
 from ..arrow.fields import taken
 from ..arrow.times import Times
+from ..errors import StateError
 from ..flow.front import AsFound
 from ..flow.order import MergedOrder
 from ..predicate.recheck import Recheck
@@ -80,7 +81,7 @@ class Step:
         self._progress.furthest = dict(kept.furthest)
         generation = 0
         if spec.routing == "range":
-            generation, self._splitters = NOTES.load(messages[0].note or b"")
+            generation, self._splitters = NOTES.load(_agreed([message.note for message in messages]))
         for side in SIDES:
             self._sides[side] = SideSegments(spec, side, self._state, self._cache, kept.held[side], generation)
         yield from self._join_in_order() if spec.options.needs_order else self._join_as_found()
@@ -307,6 +308,17 @@ class Step:
             yield from closing.close(stored, self._probing[side], INT64_MAX if spec.bounded else floor)
             self.unmatched += closing.unmatched
         stored.expire(floor)
+
+
+def _agreed(notes: Sequence[bytes | None]) -> bytes:
+    """What all routers say alike: otherwise rows would be lost."""
+    found = {bytes(note or b"") for note in notes}
+    if len(found) > 1:
+        raise StateError(
+            "routing: range: a part of the micro-batch was computed again and its rows came in other partitions, so that "
+            "the splitters differ; start the query again from its checkpoint"
+        )
+    return found.pop()
 
 
 def _waiting(side: Side) -> str:
