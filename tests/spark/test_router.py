@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 import streamjoin as sj
 from streamjoin.spark.messages import ChunkMessage
 from streamjoin.spark.pack import Pack
 from streamjoin.spark.router import Router, load_router
 from streamjoin.spark.sealed_values import opened
+from streamjoin.spark.worker import Worker
 from streamjoin.testing import assert_same_rows
 
 from .simulated import Simulated, make_spec
@@ -72,3 +74,18 @@ def _routed(run: Simulated, tables: list[pa.Table]) -> list:
             if row.pop("worker") == run.spec.workers[0]:
                 found.append(ChunkMessage(**row))
     return list(Router(run.spec, run.routers[0]).step(found))
+
+
+def test_routers_that_disagree_are_told(tmp_path: Path) -> None:
+    """A worker must not go by the splitters of one of them."""
+    schema = pa.schema([("ts", pa.int64()), ("v", pa.float64())])
+    on, window = "l.v BETWEEN r.v - 1 AND r.v + 1", sj.TimeWindow(10)
+    spec = make_spec(schema, schema, on=on, window=window, time="ts", workers=2, routing="range", cache=str(tmp_path))
+    run = Simulated(spec)
+    messages = []
+    for values in ([1.0, 2.0, 3.0], [7.0, 8.0, 9.0]):
+        table = pa.table({"ts": [1, 2, 3], "v": values}, schema)
+        run.routers[0].clear()
+        messages += [message for worker, message in _routed(run, [table, table]) if worker == spec.workers[0]]
+    with pytest.raises(sj.StateError, match="the splitters differ; start the query again from its checkpoint"):
+        list(Worker(spec, 0, run.states[0]).step(messages))

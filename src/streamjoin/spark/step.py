@@ -315,8 +315,8 @@ def _agreed(notes: Sequence[bytes | None]) -> bytes:
     found = {bytes(note or b"") for note in notes}
     if len(found) > 1:
         raise StateError(
-            "routing: range: a part of the micro-batch was computed again and its rows came in other partitions, so that "
-            "the splitters differ; start the query again from its checkpoint"
+            "routing: range: a part of the micro-batch was computed again, its rows came in other partitions, and the "
+            "splitters differ; start the query again from its checkpoint"
         )
     return found.pop()
 
