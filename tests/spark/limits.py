@@ -10,7 +10,6 @@ SMALL = {
     "streamjoin.spark.pack.CHUNK_ROWS": 6,
     "streamjoin.spark.side_segments.SMALL": 8,
     "streamjoin.spark.side_segments.PER_WINDOW": 1,
-    "streamjoin.spark.side_segments.SEGMENT_BYTES": 700,
     "streamjoin.spark.marks.LARGEST": 8,
     "streamjoin.spark.router.ENOUGH": 1,
     "streamjoin.spark.router.UNEVEN": 1.01,

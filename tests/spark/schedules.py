@@ -157,7 +157,11 @@ class Schedule:
     def run(self) -> None:
         """Raise an error unless the sink ends with the rows of the oracle."""
         names = (f"{number:032x}" for number in count())  # the same on every run
-        with mock.patch("streamjoin.spark.side_segments.new_file", side_effect=names):
+        size = self._rng.choice([120, 700, 1 << 27])
+        with (
+            mock.patch("streamjoin.spark.side_segments.new_file", side_effect=names),
+            mock.patch("streamjoin.spark.side_segments.SEGMENT_BYTES", size),
+        ):
             self._run()
 
     def _run(self) -> None:
@@ -270,7 +274,7 @@ class Schedule:
         done: list[list[list[Row]]] = [[] for _ in stores]
         waiting: list[tuple[int, bool]] = []
         for number in range(len(stores)):
-            completes = 0 if stops and rng.random() < 0.5 else 2 if rng.random() < self._trouble / 2 else 1
+            completes = 0 if stops and rng.random() < 0.5 else 2 if rng.random() < self._trouble * 0.7 else 1
             gives_up = rng.random() < self._trouble
             waiting += [(number, True)] * completes + [(number, False)] * gives_up
         rng.shuffle(waiting)

@@ -129,7 +129,7 @@ class SideSegments:
         """Store some of this micro-batch's tuples: as one new segment, or as several if they are very large."""
         if not len(batch):
             return
-        for piece in batch.parts_of(max(SEGMENT_BYTES // row_bytes(self.arrived), 1)):
+        for piece in pieces(batch, max(SEGMENT_BYTES // row_bytes(self.arrived), 1)):
             places = piece.row - ARRIVED
             table = self.arrived.take(pa.array(places)).combine_chunks()
             rows = np.arange(self._kept.next_row, self._kept.next_row + len(piece))
@@ -317,6 +317,17 @@ class SideSegments:
             return pieces[0]
         back = np.argsort(np.concatenate([chosen for _, chosen in groups]), kind="stable")
         return pa.concat_tables(pieces).combine_chunks().take(pa.array(back))
+
+
+def pieces(batch: Batch, size: int) -> Iterator[Batch]:
+    """A batch, which is sorted by coordinate, in pieces of about this size. Rows of one coordinate stay together: other
+    attempts may have them in another order, and must find the same rows in a segment of the same name."""
+    start = 0
+    while start < len(batch):
+        last = batch.coordinate[min(start + size, len(batch)) - 1]
+        stop = int(np.searchsorted(batch.coordinate, last, side="right"))
+        yield batch if stop - start == len(batch) else batch.slice(start, stop)
+        start = stop
 
 
 def _columns(table: pa.Table, names: list[str] | None) -> pa.Table:
