@@ -145,7 +145,7 @@ class Schedule:
         self._spec = replace(self._spec, identity=f"{number}-0")
         self._names = count(1)
         self._number, self._calm = number, calm
-        self._trouble = 0.0 if calm else rng.choice([0.1, 0.3, 0.7])
+        self._trouble = 0.0 if calm else rng.choice([0.05, 0.2, 0.6])
         directories = [directory / name for name in ("one", "other")]
         self._processes = [Process(directories[0]), Process(directories[0]), Process(rng.choice(directories))]
         self._workers = [Store(rng) for _ in range(workers)]
@@ -168,8 +168,8 @@ class Schedule:
         rng = self._rng
         ties = rng.random() < 0.6
         self._shuffles = not (ties and self._spec.options.needs_order)
-        streams = [stream(rng, rng.choice([0, 8, 16, 24, 24]), self._disorder, ties) for _ in SIDES]
-        pieces = rng.choice([2, 3, 3, 6])
+        streams = [stream(rng, rng.choice([0, 8, 14, 20, 20]), self._disorder, ties) for _ in SIDES]
+        pieces = rng.choice([2, 3, 4, 5])
         cuts = sorted(rng.random() for _ in range(pieces - 1))
         together = rng.random() < 0.7
         batches = [_cut(rows, cuts if together else sorted(rng.random() for _ in cuts)) for rows in streams]
@@ -177,7 +177,7 @@ class Schedule:
             for side in batches:
                 side.append([])
         for side in batches:
-            side += [far(FAR, 10), far(2 * FAR, 1)]
+            side.append(far(FAR, 13))
         dealt = [[_dealt(rng, rows) for rows in side] for side in batches]
         for number, parts in enumerate(zip(*dealt, strict=True)):
             self._batch(number, dict(zip(SIDES, parts, strict=True)))

@@ -98,13 +98,13 @@ def a_segment_is_put_twice(patch: Patch) -> None:
     patch.setattr(SideSegments, "save", twice)
 
 
-@mutant(how="full left right", routing="broadcast range", window="time")
+@mutant(how="full", routing="broadcast", window="time")
 def a_mark_is_lost(patch: Patch) -> None:
     put = Marks._put
     patch.setattr(Marks, "_put", lambda self, rows: put(self, rows.slice(1)) if rows.num_rows > 1 else None)
 
 
-@mutant(how="full left right", routing="broadcast range", window="time")
+@mutant(how="full", routing="broadcast", window="time")
 def a_mark_is_released_too_early(patch: Patch) -> None:
     close = Marks.close
 
