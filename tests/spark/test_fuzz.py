@@ -312,6 +312,7 @@ def test_what_is_no_code(tmp_path: Path) -> None:
     settings = {
         "master": "local[2]", "spark.driver.memory": "4g", "spark.sql.shuffle.partitions": 8, "spark.ui.enabled": True,
         "spark.local.dir": "/data/spark", "spark.sql.session.timeZone": "Europe/Berlin", "spark.log.level": "WARN",
+        "spark.sql.files.ignoreMissingFiles": "true", "spark.master": "local[*]",
         "spark.hadoop.fs.s3a.secret.key": "a/b+c", "spark.executorEnv.MALLOC_TOP_PAD_": "67108864",
         "spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0,org.apache.hadoop:hadoop-aws:3.4.1",
         "spark.sql.streaming.stateStore.providerClass":

@@ -13,7 +13,7 @@ from typing import Any
 REMEDY = "a job file must not run code; for a file that you trust, run it with --allow-code"
 SQL_WORDS = re.compile(r"\b(reflect|try_reflect|java_method|using)\b", re.IGNORECASE)
 """Functions that call any method of Java, and what runs a program in a subquery."""
-_NUMBER = re.compile(r"-?\d+(\.\d+)?\s*[a-zA-Z%]{0,12}")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?\s*[a-zA-Z%]{0,12}|true|false", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _OWN_CLASS = re.compile(r"org\.apache\.spark(\.\w+)+\$?")
 _OWN_PACKAGE = re.compile(r"org\.apache\.(spark|hadoop):[\w.-]+:[\w.-]+")
@@ -24,8 +24,8 @@ _PROGRAMS = re.compile(
 )
 """Keys whose values are programs, or where to find them: not even a word, or a class of Spark, is harmless there."""
 _TEXTS = re.compile(
-    r"spark\.(app\.name|local\.dir|eventLog\.dir|driver\.(host|bindAddress)|sql\.session\.timeZone"
-    r"|sql\.warehouse\.dir|(sql\.)?redaction\.[\w.]*regex"
+    r"spark\.(master|app\.name|local\.dir|eventLog\.dir|driver\.(host|bindAddress)|kerberos\.(keytab|principal)"
+    r"|sql\.session\.timeZone|hadoop\.fs\.defaultFS|sql\.warehouse\.dir|(sql\.)?redaction\.[\w.]*regex"
     r"|hadoop\.fs\.s3a\.(access\.key|secret\.key|session\.token|endpoint|endpoint\.region)"
     r"|hadoop\.fs\.azure\.account\.key\.[\w.-]+)"
 )
