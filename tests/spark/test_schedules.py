@@ -50,12 +50,12 @@ def test_the_sink_has_the_rows_of_the_oracle(part: int, tmp_path: Path) -> None:
 def test_a_schedule_can_be_repeated(tmp_path: Path) -> None:
     journals = []
     for name in ("one", "other"):
-        for number in (9, 34):
+        for number in (3, 16):
             schedule = Schedule(number, tmp_path / name)
             schedule.run()
             journals.append(schedule.journal)
     assert journals[:2] == journals[2:]
-    assert sum(map(len, journals[:2])) > 40
+    assert sum(map(len, journals[:2])) > 40, "little has happened"
 
 
 # -- mutants -------------------------------------------------------------------------------------------------------
