@@ -71,6 +71,12 @@ PLACES = {
     "WALK_FREE": "streamjoin.store.walk_back.FREE",
     "WALK_PATIENCE": "streamjoin.store.walk_back.PATIENCE",
     "WALK_AT_ONCE": "streamjoin.store.walk_back.AT_ONCE",
+    "WALK_MOST": "streamjoin.store.walk_back.MOST_COMPARED",
+    "FILE_IN_MEMORY": "streamjoin.cli.files.reading.IN_MEMORY",
+    "FILE_HEAD": "streamjoin.cli.files.reading.HEAD",
+    "FILE_BLOCK": "streamjoin.cli.files.text.BLOCK",
+    "SORTED_RUN": "streamjoin.cli.files.in_order.RUN",
+    "SORTED_ROWS": "streamjoin.cli.files.in_order.ROWS",
     "SMALL_STEP": "streamjoin.topology.driver.SMALL",
 }
 

@@ -1,4 +1,4 @@
-"""Every example in the README and the docs runs: Python blocks in order, and `streamjoin` commands.
+"""Every example in the README and the docs runs: Python blocks in order, and `streamjoin` commands beside `examples/`.
 
 Demos run for as long as they are told to; here they are told less.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,11 @@ def marked_commands() -> list[Any]:
 
 
 @pytest.mark.parametrize("command", marked_commands())
-def test_commands_run(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_run(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")  # commands write files
+    monkeypatch.chdir(tmp_path)
     try:
         status = main(shlex.split(re.sub(r"--for \d+s", "--for 5s", command))[1:])
     except SystemExit as exit_:  # argparse, after --version

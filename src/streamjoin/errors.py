@@ -12,6 +12,10 @@ class ArgumentError(StreamJoinError, ValueError):
     """An argument of the call is wrong: its name, the value and what is allowed are in the message."""
 
 
+class UnknownArgument(ArgumentError, TypeError):
+    """The call has no argument of this name; the message suggests one that it has."""
+
+
 class PredicateError(StreamJoinError, ValueError):
     """The join predicate cannot be read, names unknown columns or does not type-check."""
 

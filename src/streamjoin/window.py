@@ -1,4 +1,4 @@
-"""How long a tuple stays joinable: `TimeWindow`, `CountWindow`, and reading "15 minutes" or 1_000_000.
+"""How long a tuple stays joinable: `TimeWindow`, `CountWindow`, and reading "15 minutes", "900 ticks" or 1_000_000.
 
 Invariant: a window that exists is valid. It is positive, fits into 64 bits, and its duration, if it has
 one, is an exact number of nanoseconds. All arithmetic here is on integers; nothing is ever rounded
@@ -37,13 +37,16 @@ _LARGEST = 2**63 - 1
 _A_DURATION = 'a duration such as "15 minutes" or timedelta(minutes=15)'
 _A_SIZE = f"a positive int in the time column's own unit, or {_A_DURATION}"
 _A_ROW_COUNT = f"a positive number of rows, or {_A_DURATION}"
-_A_WINDOW = f"{_A_DURATION}, a row count, a TimeWindow or CountWindow, or a pair (left's, right's) of these"
+_A_WINDOW = (
+    f'{_A_DURATION}, a row count, "900 ticks" of an integer time column, a TimeWindow or CountWindow, or a pair '
+    "(left's, right's) of these"
+)
 _NO_LENGTH = "months and years have no fixed length; count days or weeks"
 
 
 @dataclass(frozen=True)
 class TimeWindow:
-    """A tuple stays joinable for `size`: a duration, or an int in the time column's own unit.
+    """A tuple stays joinable for `size`: a duration, or an int (or "900 ticks") in the time column's own unit.
 
     Two windows are equal if they last equally long, however they were spelled.
     """
@@ -55,7 +58,11 @@ class TimeWindow:
     """Whether `amount` counts the time column's own ticks or nanoseconds."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.size, str | timedelta | np.timedelta64):
+        if (count := _counted(self.size, "tick")) is not None:
+            object.__setattr__(self, "size", _positive(count, "size", _A_SIZE))
+            object.__setattr__(self, "amount", count)
+            object.__setattr__(self, "unit", "tick")
+        elif isinstance(self.size, str | timedelta | np.timedelta64):
             object.__setattr__(self, "amount", parse_duration(self.size, "size"))
             object.__setattr__(self, "unit", "ns")
         else:
@@ -86,6 +93,16 @@ def parse_window(value: Any, argument: str = "window") -> tuple[Window, Window]:
         return _one_window(left, f"{argument}[0]"), _one_window(right, f"{argument}[1]")
     window = _one_window(value, argument)
     return window, window
+
+
+def described_windows(value: Any) -> Any:
+    """Windows in the words in which they can be given: one for both, or a pair."""
+    one, other = (f"{w.rows} rows" if isinstance(w, CountWindow) else _size(w) for w in parse_window(value))
+    return one if one == other else (one, other)
+
+
+def _size(window: TimeWindow) -> str:
+    return f"{window.size} ticks" if window.unit == "tick" else str(window.size)
 
 
 def check_windows(windows: tuple[Window, Window], has_time: bool, given: Any = None, argument: str = "window") -> None:
@@ -157,7 +174,7 @@ def ticks(window: TimeWindow, unit: TimeUnit, argument: str = "window", *, up: b
             raise _wrong(argument, window, would_do, "the time column counts time, and a plain int has no unit")
         return window.amount
     if unit == "int":
-        would_do = f"{argument}=TimeWindow(900) for 900 of the column's own unit, or use a timestamp column"
+        would_do = f'"900 ticks" (or {argument}=TimeWindow(900)) for 900 of its own unit, or use a timestamp column'
         raise _wrong(argument, window.size, would_do, "the time column holds integers without a unit")
     tick = NANOSECONDS_PER_TICK[unit]
     return -(-window.amount // tick) if up else window.amount // tick
@@ -178,6 +195,8 @@ def _lateness(value: Any, unit: TimeUnit | None, argument: str) -> TimeWindow | 
     """The lateness as a length of time; None for zero, which is the same in every unit."""
     if isinstance(value, TimeWindow):
         return value
+    if (number := _counted(value, "tick")) is not None:
+        value = number
     if isinstance(value, str | timedelta | np.timedelta64):
         return TimeWindow(value) if parse_duration(value, argument, zero=True) else None
     would_do = 'a duration such as "10 seconds", or over an integer time column an int in the column\'s unit'
@@ -192,6 +211,10 @@ def _one_window(value: Any, argument: str) -> Window:
         return value
     if _is_int(value):
         return CountWindow(_positive(value, argument, _A_ROW_COUNT))
+    if (count := _counted(value, "tick")) is not None:
+        return TimeWindow(_positive(count, argument, _A_SIZE))
+    if (count := _counted(value, "row")) is not None:
+        return CountWindow(_positive(count, argument, _A_ROW_COUNT))
     if isinstance(value, str | timedelta | np.timedelta64):
         parse_duration(value, argument)  # here, so that an error names the caller's argument
         return TimeWindow(value)
@@ -218,6 +241,7 @@ _NUMBER = r"[0-9][0-9_]*(?:\.[0-9]+)?|\.[0-9]+"
 _TERM = re.compile(rf"\s*,?\s*(?P<sign>[+-]?)\s*(?P<number>{_NUMBER})\s*(?P<unit>[^\W\d_]+)\s*")
 _INTERVAL = re.compile(r"\s*interval\b(.*)", re.IGNORECASE | re.DOTALL)
 _LONGEST_TEXT = 200
+_COUNTED = re.compile(r"\s*([0-9][0-9_]*)\s*(tick|row)s?\s*", re.IGNORECASE)
 
 
 def _nanoseconds_of_text(text: str, argument: str) -> Fraction:
@@ -257,6 +281,12 @@ def _nanoseconds_of_timedelta64(value: np.timedelta64, argument: str) -> Fractio
     else:
         nanoseconds = Fraction(_UNITS[unit.lower()])
     return nanoseconds * multiple * int(value.astype(np.int64))
+
+
+def _counted(value: Any, noun: str) -> int | None:
+    """The number in "900 ticks" or "900 rows", the texts for what an int says in Python; None for anything else."""
+    match = _COUNTED.fullmatch(value) if isinstance(value, str) and len(value) <= _LONGEST_TEXT else None
+    return int(match[1].replace("_", "")) if match and match[2].lower() == noun else None
 
 
 def _is_int(value: object) -> bool:

@@ -15,8 +15,8 @@ from pyarrow import csv, feather, parquet
 
 import streamjoin
 from streamjoin.cli import main
-from streamjoin.cli.files import read_schema
-from streamjoin.errors import ArgumentError
+from streamjoin.cli.files.columns import read_schema
+from streamjoin.errors import DataError
 
 PREDICATE = "l.price BETWEEN r.bid - 0.01 AND r.ask + 0.01"
 LEFT, RIGHT = "ts timestamp, price double", "ts timestamp, bid double, ask double"
@@ -59,7 +59,7 @@ def test_explain_with_aliases(capsys: pytest.CaptureFixture[str]) -> None:
         (["SELECT 1", "--left", LEFT, "--right", RIGHT], "on: "),
         ([PREDICATE, "--left", "price", "--right", RIGHT], "--left: cannot read 'price'"),
         ([PREDICATE, "--left", "price doubel", "--right", RIGHT], "--left: cannot read 'price doubel'"),
-        ([PREDICATE, "--left", LEFT, "--right", "there/is/none.parquet"], "--right: cannot read"),
+        ([PREDICATE, "--left", LEFT, "--right", "there/is/none.parquet"], "--right: there is no file"),
         ([PREDICATE, "--left", LEFT, "--right", RIGHT, "--alias", "x", "x"], "aliases: "),
     ],
 )
@@ -88,7 +88,7 @@ def test_schemas_of_files(tmp_path: Path) -> None:
     for name in ("t.parquet", "t.feather", "t.csv", "t.arrow"):
         assert read_schema(str(tmp_path / name), "--left") == table.schema
     (tmp_path / "bad.parquet").write_text("no parquet")
-    with pytest.raises(ArgumentError, match=r"bad\.parquet"):
+    with pytest.raises(DataError, match=r"bad\.parquet: it cannot be read as parquet"):
         read_schema(str(tmp_path / "bad.parquet"), "--left")
 
 

@@ -74,7 +74,7 @@ def test_simulate_prints_rows_without_a_file(files: tuple[str, str], capsys: Pri
         (["--on", "l.k = r.k", "--time", "ts", "at", "ts"], "--time: 3 columns"),
         (["--on", "l.k = r.k", "--time", "nope"], "nope"),
         (["--on", "l.k = r.k", "--stall", "2"], "stall"),
-        (["--on", "l.k = r.k", "--out", "result.txt"], "--out: 'result.txt' has no known format"),
+        (["--on", "l.k = r.k", "--out", "result.txt"], "--out: 'result.txt' has no known ending"),
     ],
 )
 def test_what_cannot_be_simulated(argv: list[str], message: str, files: tuple[str, str], capsys: Printed) -> None:
@@ -86,12 +86,12 @@ def test_what_cannot_be_simulated(argv: list[str], message: str, files: tuple[st
 
 def test_files_that_cannot_be_read(files: tuple[str, str], tmp_path: Path, capsys: Printed) -> None:
     assert main(["hardware", "simulate", files[0], str(tmp_path / "no.parquet"), "--on", "l.k = r.k"]) == 2
-    assert "RIGHT: cannot read" in capsys.readouterr().err
+    assert "RIGHT: there is no file" in capsys.readouterr().err
     assert main(["hardware", "simulate", str(tmp_path), files[1], "--on", "l.k = r.k"]) == 2
     assert "LEFT: " in capsys.readouterr().err
     argv = ["hardware", "simulate", *files, "--on", "l.k = r.k", *SMALL, "--out", str(tmp_path / "no" / "o.csv")]
     assert main(argv) == 2
-    assert "--out: cannot write" in capsys.readouterr().err
+    assert "--out: there is no directory" in capsys.readouterr().err
 
 
 def test_synthesise_counts_cells_and_writes_verilog(tmp_path: Path, capsys: Printed) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import inspect
 import time as clock
 from typing import Any
 
+import polars
 import pyarrow as pa
 import pytest
 
@@ -84,7 +86,13 @@ def test_wrong_predicates(on: Any, words: list[str]) -> None:
         ({"lateness": -1}, ["lateness", "-1"]),
         ({"lateness": "5 seconds"}, ["lateness"]),
         ({"lateness": 5, "time": None, "window": 5}, ["lateness"]),
-        ({"how": "outer"}, ["how", "outer", "'full'"]),
+        ({"how": "outer"}, ["how", "outer", "did you mean 'full'"]),
+        ({"how": "LEFT_ANTI"}, ["how", "did you mean 'anti'"]),
+        ({"how": "leftsemi"}, ["how", "did you mean 'semi'"]),
+        ({"match": "backward"}, ["match", "did you mean 'latest'"]),
+        ({"window": "0 ticks"}, ["window", "zero"]),
+        ({"window": "5 parsecs"}, ["window", "parsecs"]),
+        ({"lateness": "5 rows"}, ["lateness", "rows"]),
         ({"how": "lef"}, ["how", "did you mean 'left'"]),
         ({"how": None}, ["how"]),
         ({"how": ["left"]}, ["how"]),
@@ -116,6 +124,43 @@ def test_wrong_arguments(changes: dict[str, Any], words: list[str]) -> None:
         opened(**changes)
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [(sj.join, "join"), (sj.join_batches, "join_batches"), (sj.WindowJoin, "WindowJoin"), (sj.explain, "explain")],
+)
+def test_a_misspelt_keyword_suggests_the_right_one(call: Any, name: str) -> None:
+    for given, meant in (("windw", "window"), ("predicate", "on"), ("tolerance", "window"), ("algoritm", "algorithm")):
+        with pytest.raises(
+            sj.ArgumentError, match=rf"^{given}: {name} has no such argument \(did you mean '{meant}'\?\)"
+        ):
+            call(left([1]), right([1]), **{"on": "l.k = r.k", "window": 5, given: 1})
+    with pytest.raises(TypeError, match=r"^zzz: .* no such argument; it takes on, "):
+        call(left([1]), right([1]), on="l.k = r.k", window=5, zzz=1)
+    assert list(inspect.signature(call).parameters)[:3] == ["left", "right", "on"]
+
+
+def test_a_lazy_frame_is_to_be_collected() -> None:
+    frame = polars.LazyFrame({"ts": [1], "k": [1]})
+    for call in (sj.join, sj.explain):
+        for sides in ((frame, right([1])), (left([1]), frame)):
+            with pytest.raises(sj.StreamJoinError, match=r"LazyFrame .*\(it is lazy: call \.collect\(\) first\)"):
+                call(*sides, on="l.k = r.k", window=5)
+    with opened() as join, pytest.raises(sj.SchemaError, match=r"push_left: LazyFrame .*collect"):
+        join.push_left(frame)
+
+
+def test_texts_say_what_numbers_say() -> None:
+    tables = left([1, 2, 9]), right([1, 4, 5])
+    for text, window in (
+        ("4 ticks", sj.TimeWindow(4)),
+        ("1_0 Rows", 10),
+        (("1 tick", "3 rows"), (sj.TimeWindow(1), 3)),
+    ):
+        wanted = sj.join(*tables, on="l.k = r.k", window=window, time="ts", order="sorted")
+        assert sj.join(*tables, on="l.k = r.k", window=text, time="ts", order="sorted", lateness="2 ticks") == wanted
+    assert sj.TimeWindow("900 ticks") == sj.TimeWindow(900)
 
 
 def test_a_garbage_text_is_refused_at_once() -> None:

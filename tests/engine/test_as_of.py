@@ -74,8 +74,9 @@ def test_the_nearest_is_known_when_none_can_be_nearer(match: Any, order: Any, wi
 
 def test_a_join_says_what_it_is() -> None:
     with opened(match="latest", how="left") as join:
-        assert repr(join) == "<WindowJoin on 'l.k = r.k', how='left', match='latest', order='none': open>"
-    assert repr(join).endswith(": closed>")
+        assert "on='l.k = r.k', " in repr(join)
+        assert "how='left', match='latest': open, " in repr(join)
+    assert ": closed, " in repr(join)
 
 
 def test_lateness_holds_a_row_back() -> None:

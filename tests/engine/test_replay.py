@@ -122,7 +122,7 @@ def test_as_of_joins_of_tables(
     if in_order:
         l, r = sorted(l, key=lambda row: row[0]), sorted(r, key=lambda row: row[0])
     tables = as_of_table(l), as_of_table(r)
-    with smaller(SLICE=7, ENOUGH=3, WALK_FREE=0, WALK_PATIENCE=patience, WALK_AT_ONCE=5) as patch:
+    with smaller(SLICE=7, ENOUGH=3, WALK_FREE=0, WALK_PATIENCE=patience, WALK_AT_ONCE=5, WALK_MOST=7) as patch:
         interpreted.install(patch)
         if way == "meanwhile":
             patch.setattr("streamjoin.engine.as_of.rehearsed", lambda *_: lambda: False)
@@ -219,8 +219,9 @@ def test_a_heartbeat_has_a_time_zone_if_the_column_has_one() -> None:
     for zone, wrong in ((None, now.replace(tzinfo=UTC)), ("UTC", now)):
         schema = pa.schema([("t", pa.timestamp("us", zone)), ("x", pa.int64())])
         with sj.WindowJoin(schema, schema, on="l.x = r.x", window="1 second", time="t") as join:
-            with pytest.raises(sj.ArgumentError, match="as the time column 't' has it"):
-                join.heartbeat("left", wrong)
+            for given in (wrong, None):
+                with pytest.raises(sj.ArgumentError, match="as the time column 't' has it"):
+                    join.heartbeat("left", given)
             join.heartbeat("left", now if zone is None else now.replace(tzinfo=UTC))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import tracemalloc
 from typing import Any
 
@@ -33,6 +35,26 @@ def test_states() -> None:
             use()
     with pytest.raises(sj.StateError, match="late"):
         opened().late()
+
+
+def test_what_a_join_says_of_itself() -> None:
+    with opened(window=("10 ticks", 5), lateness=3, aliases=("a", "b"), on="a.k = b.k", order="sorted") as join:
+        join.push_left(left([1, 2]))
+        join.push_right(right([1]))
+        what = "on='a.k = b.k', window=('10 ticks', '5 rows'), time='ts', how='inner', order='sorted', lateness=3"
+        assert repr(join) == f"<WindowJoin {what}: open, 2 left and 1 right rows in, 0 out>"
+        join.finish()
+        assert repr(join).endswith(": finished, 2 left and 1 right rows in, 2 out>")
+    times = pa.schema({"t": pa.timestamp("us"), "k": pa.int64()})
+    with sj.WindowJoin(times, times, on="l.k = r.k", window="15 minutes", time="t") as join:
+        assert "window='15 minutes', time='t', how='inner': open" in repr(join)
+
+
+def test_a_join_cannot_be_pickled_or_copied() -> None:
+    with opened() as join:
+        for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(TypeError, match="a WindowJoin cannot be pickled or copied"):
+                attempt(join)
 
 
 def test_leaving_the_block_closes() -> None:

@@ -111,3 +111,16 @@ def test_rows_that_were_forgotten_may_still_be_due() -> None:
     partners.offer(np.array([2999]), np.array([7]), np.array([3035]))
     assert partners.first() == (2, 2)
     assert given_out(partners.close_below(None))[2999] == 7
+
+
+def test_partners_that_come_closer_and_closer_leave_nothing_behind() -> None:
+    """The left stream is ahead: each of many steps brings all of its rows a closer partner."""
+    partners, rows = ClosestPartners("nearest"), np.arange(100)
+    partners.add(rows, rows, 1000 + rows)
+    for time in range(0, 1000, 5):
+        partners.offer(rows, np.full(100, time), np.full(100, time))
+        assert given_out(partners.decide_below(time + 5)) == {}
+        assert len(partners._due) == len(rows)
+    assert given_out(partners.decide_below(1106)) == dict.fromkeys(range(51), 995)
+    assert len(partners._due) == 49
+    assert given_out(partners.decide_below(1300)) == dict.fromkeys(range(51, 100), 995)

@@ -63,6 +63,12 @@ def wait(block, part, slot):  # type: ignore[no-untyped-def]
     return DONE
 
 
+@compiled
+def go_on(block, part, slot):  # type: ignore[no-untyped-def]
+    """A part that is never done."""
+    return MORE
+
+
 @pytest.fixture
 def crew() -> Iterator[Crew]:
     made = Crew(4, cores=4)
@@ -127,6 +133,28 @@ def test_what_a_part_uses_outlives_an_interrupt(monkeypatch: pytest.MonkeyPatch)
     del crew
     gc.collect()
     assert used() is None
+
+
+def test_a_caller_does_not_wait_for_its_own_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody goes on with it after an interrupt."""
+    crew, others, waited = Crew(2, cores=2), module.work, list[bool]()
+    crew.share([Job(count, np.zeros(64, np.int64), 8)])
+
+    def interrupted(board: np.ndarray, number: int) -> int:
+        assert others(board, number) == MORE
+        raise KeyboardInterrupt
+
+    def finished(board: np.ndarray, taken: int) -> bool:
+        waited.append(module_finished(board, taken))
+        return waited[-1]
+
+    module_finished = module.finished
+    monkeypatch.setattr(module, "work", interrupted)
+    monkeypatch.setattr(module, "finished", finished)
+    with pytest.raises(KeyboardInterrupt):
+        crew.share([Job(go_on, np.zeros(64, np.int64), 2)])
+    assert waited[-1]
+    crew.close()
 
 
 def test_one_thread_needs_no_board(crew: Crew) -> None:

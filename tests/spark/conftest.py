@@ -45,9 +45,12 @@ def rng(request: pytest.FixtureRequest) -> random.Random:
 
 @pytest.fixture
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker merges, splits and indexes already what is very small."""
+    """A worker merges, splits and indexes already what is very small, and routers share it out."""
     monkeypatch.setattr("streamjoin.spark.side_segments.SMALL", 8)
     monkeypatch.setattr("streamjoin.spark.router.ENOUGH", 1)
+    monkeypatch.setattr("streamjoin.spark.key_router.ENOUGH", 1)
+    monkeypatch.setattr("streamjoin.spark.key_router.UNEVEN", 1.01)
+    monkeypatch.setattr("streamjoin.spark.key_router.SHARE", 0.1)
     monkeypatch.setattr("streamjoin.spark.router.UNEVEN", 1.01)
     monkeypatch.setattr("streamjoin.spark.router.BETTER", 1.0)
     monkeypatch.setattr("streamjoin.store.ordered.TAIL", 4)

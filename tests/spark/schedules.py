@@ -35,7 +35,8 @@ from streamjoin.spark.sealed_values import opened
 from streamjoin.spark.settle import Settle
 from streamjoin.spark.spec import JoinSpec
 from streamjoin.spark.unpack import Unpack
-from streamjoin.spark.worker_state import NAME, load_worker
+from streamjoin.spark.worker_state import NAME
+from streamjoin.spark.worker_state import STATES as WORKERS
 
 from .simulated import make_spec
 from .stores import Process, Store, View, spoil
@@ -189,7 +190,7 @@ class Schedule:
         """A worker's state has what its memory names, and nothing else: what has expired is gone."""
         for number, store in enumerate(self._workers):
             values = store.load(version)
-            kept = load_worker(opened(NAME, values[NAME]))
+            kept = WORKERS.load(opened(NAME, values[NAME]))
             named = {entry.name for side in SIDES for entry in (*kept.held[side].segments, *kept.held[side].marks)}
             named |= {NAME, "waiting-left", "waiting-right"}
             if values.keys() - named:
@@ -231,7 +232,7 @@ class Schedule:
         """The rows of a micro-batch; None if the driver dies in the middle."""
         spec, rng = self._spec, self._rng
         packed = [self._packed(side, number, rows) for side in SIDES for number, rows in enumerate(partitions[side])]
-        if spec.routing == "range":
+        if spec.has_routers:
             routed = self._stateful(RouteProcessor, self._routers, version, packed)
             packed = [[_by_worker(spec, rows) for rows in attempts] for attempts in routed]
         outputs = self._stateful(JoinProcessor, self._workers, version, packed, stops)

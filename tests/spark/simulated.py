@@ -19,7 +19,7 @@ from streamjoin.side import SIDES
 from streamjoin.spark.messages import EVERY_WORKER, ChunkMessage
 from streamjoin.spark.outputs import COUNTS
 from streamjoin.spark.pack import Pack
-from streamjoin.spark.router import Router
+from streamjoin.spark.processor import ROUTERS
 from streamjoin.spark.routing import choose_routing
 from streamjoin.spark.settle import Settle
 from streamjoin.spark.spec import JoinSpec
@@ -115,7 +115,7 @@ class Simulated:
                     del row["worker"]
                     for worker in to:
                         inbox[worker].append(ChunkMessage(**row))
-        if self.spec.routing == "range":
+        if self.spec.has_routers:
             inbox = self._routed(inbox)
         results: list[pa.Table] = []
         questions: dict[int, dict[str, list[pa.Table]]] = defaultdict(lambda: defaultdict(list))
@@ -142,7 +142,7 @@ class Simulated:
         for number in range(len(self.spec.workers)):
             if inbox[number]:
                 self._shuffle(inbox[number])
-                for worker, message in Router(self.spec, self.routers[number]).step(inbox[number]):
+                for worker, message in ROUTERS[self.spec.routing](self.spec, self.routers[number]).step(inbox[number]):
                     routed[worker].append(message)
         return routed
 

@@ -25,17 +25,21 @@ SCHEMAS = ["ts timestamp_ntz, symbol string, price double", "ts timestamp_ntz, s
 PROGRAM = """
 import json, sys
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from streamjoin.spark import stream_join
 from streamjoin.spark.progress import Progress
 
-directory, on = sys.argv[1:3]
-settings, schemas = map(json.loads, sys.argv[3:])
+directory = sys.argv[1]
+settings, schemas = map(json.loads, sys.argv[2:])
 builder = SparkSession.builder.remote("local[1]")
 for key, value in settings.items():
     builder = builder.config(key, value)
 spark = builder.getOrCreate()
 reader = spark.readStream
 frames = [reader.schema(schema).parquet(f"{directory}/{side}") for side, schema in zip(("left", "right"), schemas)]
+left, right = frames
+on = (left.symbol == right.symbol) & F.col("l.price").between(right.bid - 0.01, right["ask"] + 0.01)
+frames[0] = left.where("price > 0")  # its columns are still those of `left`
 joined = stream_join(*frames, on=on, window=("2 seconds", "5 seconds"), time="ts")
 query = (
     joined.writeStream.format("memory").queryName("joined").option("checkpointLocation", f"{directory}/checkpoint")
@@ -66,7 +70,7 @@ def test_on_a_connect_server(tmp_path: Path) -> None:
         pq.write_table(table, tmp_path / side / "rows.parquet")
     expected = sj.join(*tables, on=ON, window=("2 seconds", "5 seconds"), time="ts")
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path), ON, json.dumps(SETTINGS), json.dumps(SCHEMAS)],
+        [sys.executable, "-c", PROGRAM, str(tmp_path), json.dumps(SETTINGS), json.dumps(SCHEMAS)],
         env={**os.environ, "PYSPARK_PYTHON": sys.executable}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import random
+import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ from pyspark.sql import functions as F
 import streamjoin as sj
 from streamjoin.side import SIDES
 from streamjoin.spark import stream_join
+from streamjoin.spark.outputs import COUNTS
+from streamjoin.spark.progress import Advice
 from streamjoin.testing import START, assert_same_rows
 
 from .pipeline import read, write_files
@@ -167,6 +171,50 @@ def test_how_far_results_are_behind(window: Any, behind: dict[str, int], tmp_pat
                     extremes = pc.min_max(found[name])
                     assert extremes["min"].as_py() >= reached[name] - most - (14 if most else 0), (seed, name)
                     reached[name] = max(reached[name], extremes["max"].as_py())
+
+
+@pytest.mark.parametrize(("delay", "given"), [(5, {}), (9, {}), (5, {"lateness": "5 seconds"})])
+def test_ordered_results_that_the_watermark_would_drop(spark: Any, delay: int, given: dict[str, str]) -> None:
+    """They wait for the lateness. Where the watermark does not, the result must not carry it on."""
+
+    def rate(delay: int) -> Any:
+        return spark.readStream.format("rate").load().withWatermark("timestamp", f"{delay} seconds")
+
+    arguments = dict(on="l.value = r.value", time="timestamp", **given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert "result_time" in stream_join(rate(5), rate(delay), window="5 seconds", **arguments).columns
+    if delay == 5 and not given:
+        assert "result_time" in stream_join(rate(5), rate(delay), window=5, **arguments).columns
+        return
+    with pytest.warns(UserWarning, match="lateness: with count windows") as warned:
+        joined = stream_join(rate(5), rate(delay), window=5, **arguments)
+    assert "result_time" not in joined.columns
+    assert warned[0].filename == __file__
+
+
+def test_advice_on_skew() -> None:
+    """Once a run, where one worker keeps far more than its share of many rows."""
+
+    def told(rows: list[int]) -> int:
+        caught: list[logging.LogRecord] = []
+        handler = logging.Handler()
+        handler.emit = caught.append  # type: ignore[method-assign]
+        logging.getLogger("streamjoin").addHandler(handler)
+        workers = [{"left_window": count, "right_window": count} for count in rows]
+        figures = dict.fromkeys(COUNTS, 0) | {"routing": "blocks: l.x", "workers": workers}
+        progress = {"runId": "run", "batchId": 3, "observedMetrics": {"mine": figures, "other": {"workers": 1}}}
+        advice = Advice()
+        try:
+            for _ in range(2):
+                advice.onQueryProgress(SimpleNamespace(progress=progress))
+        finally:
+            logging.getLogger("streamjoin").removeHandler(handler)
+        assert all("mine: in micro-batch 3, one of" in record.getMessage() for record in caught)
+        return len(caught)
+
+    assert told([30_000, 2_000]) == told([20_000, 30_000, 200_000, 0]) == 1
+    assert told([30_000, 20_000]) == told([300, 0]) == told([]) == 0
 
 
 def test_late_rows_are_told_once(

@@ -223,3 +223,6 @@ def test_other_workers_do_not_take_over(spark: Any, tmp_path: Path) -> None:
         shutil.copy(tmp_path / side / "0000.parquet", tmp_path / side / "more.parquet")
     with pytest.raises(StreamingQueryException, match="routing: the checkpoint belongs to a join with hash"):
         start(spark, tmp_path, "bands", "broadcast").awaitTermination()
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    directories = list((tmp_path / "cache").iterdir())  # the one of the query that was refused, before any figures
+    assert len(directories) <= 1

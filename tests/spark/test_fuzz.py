@@ -184,7 +184,7 @@ def test_cache_files(index: str, tmp_path: Path) -> None:
     for start in (0, 30):
         run.step(*([table.slice(start, 20)] for table in tables))
     states = [dict(state) for state in run.states]
-    files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    files = sorted(path for path in tmp_path.rglob("[!.]*") if path.is_file())
     assert len(files) >= 2
     bodies = {file: file.read_bytes() for file in files}
     rest = [[table.slice(50)] for table in tables]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,14 +14,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamjoin as sj
+from streamjoin.engine.options import How
 from streamjoin.flow.progress import Progress
 from streamjoin.side import SIDES, other
 from streamjoin.testing import assert_same_rows
 
 from ..long import LONG
 from .simulated import PREDICATES, WINDOWS, Simulated, cut, dealt, make_spec, stream
+from .test_how import FAR, far_rows
 
 LATENESS = 12
+
+
+def without_far_rows(table: pa.Table) -> pa.Table:
+    for name in {"ts", "ts_right"} & set(table.column_names):
+        table = table.filter(pc.fill_null(pc.less(table[name], FAR), True))
+    return table
 
 
 @pytest.mark.usefixtures("small_segments", "few_kernels")
@@ -32,6 +40,7 @@ def test_rows_behind_an_idle_stream(tmp_path: Path) -> None:
     @given(st.integers(0, 2**32 - 1))
     def one(seed: int) -> None:
         rng = random.Random(seed)
+        how = rng.choice(get_args(How))
         on, window, idle = (
             rng.choice([on for on in PREDICATES if on != "TRUE"]),
             rng.choice(WINDOWS),
@@ -41,22 +50,22 @@ def test_rows_behind_an_idle_stream(tmp_path: Path) -> None:
         spec = make_spec(
             *(table.schema for table in tables.values()), on=on, window=window, time="ts", lateness=LATENESS,
             workers=rng.choice([1, 2, 5]), routing=rng.choice(PREDICATES[on]), cache=str(tmp_path), late="keep",
-            idle_timeout=idle,
+            idle_timeout=idle, how=how,
         )  # fmt: skip
-        run = Simulated(spec)
+        run, schema = Simulated(spec), tables["left"].schema
         pieces = {side: cut(rng, table, rng.choice([2, 8])) for side, table in tables.items()}
         on_time: dict[str, list[pa.Table]] = {side: [table.slice(0, 0)] for side, table in tables.items()}
         late: dict[str, list[pa.Table]] = {side: [table.slice(0, 0)] for side, table in tables.items()}
         furthest: dict[str, int] = {}
         found = []
-        far = pa.table({"ts": [10**6], "k": [None], "v": [None], "name": [None], "tags": [None]}, tables["left"].schema)
-        while any(pieces.values()) or far is not None:
+        far = [far_rows(schema, FAR, 30), far_rows(schema, 2 * FAR, 1)]
+        while any(pieces.values()) or far:
             batch = {side: tables[side].slice(0, 0) for side in SIDES}
             if any(pieces.values()):
                 for side in rng.choice([SIDES, ("left",), ("right",)]):
                     batch[side] = pieces[side].pop(0) if pieces[side] else batch[side]
             else:
-                batch, far = dict.fromkeys(SIDES, far), None
+                batch = dict.fromkeys(SIDES, far.pop(0))
             before = dict(furthest)
             for side, table in batch.items():
                 reached = [before[side]] if side in before else []
@@ -68,9 +77,10 @@ def test_rows_behind_an_idle_stream(tmp_path: Path) -> None:
                 if table.num_rows:
                     furthest[side] = max(furthest.get(side, -(10**6)), pc.max(table["ts"]).as_py())
             found.append(run.step(*(dealt(rng, batch[side], 2) for side in SIDES)))
-        context = seed, on, spec.routing, window, idle
-        want = sj.join(*(pa.concat_tables(on_time[side]) for side in SIDES), on=on, window=window, time="ts")
-        assert_same_rows(pa.concat_tables(found), want, context=context)
+        context = seed, on, spec.routing, window, idle, how
+        want = sj.join(*(pa.concat_tables(on_time[side]) for side in SIDES), on=on, window=window, time="ts", how=how)
+        near = [without_far_rows(table) for table in (pa.concat_tables(found), want)]
+        assert_same_rows(*near, context=context)
         for side in SIDES:
             assert_same_rows(pa.concat_tables(run.late[side]), pa.concat_tables(late[side]), context=(*context, side))
 

@@ -20,6 +20,8 @@ from streamjoin.errors import ArgumentError
 from streamjoin.spark import ConsoleListener, Progress
 from streamjoin.spark.job import start
 from streamjoin.spark.jobfile import Job
+from streamjoin.spark.progress import size
+from streamjoin.spark.python_workers import cache_roots
 from streamjoin.spark.secrets import SPARK_REDACTS
 from streamjoin.spark.session import SHUFFLE
 from streamjoin.spark.watch import Screen, watch
@@ -30,14 +32,16 @@ from .job_files import FILES_JOB, JOIN, ROOT, RUN, job_file, replaced, temporary
 
 pytestmark = pytest.mark.spark
 GENERATED_JOB = ROOT / "examples" / "trades-and-quotes.toml"
-TWO_RUNS = """
+THREE_RUNS = """
 import sys
 from streamjoin.cli import main
 
 assert main(["run", sys.argv[1], "--once"]) == 2
-sys.exit(main(["run", sys.argv[2]]))
+print(main(["run", sys.argv[2]]), flush=True)
+sys.exit(main(["run", sys.argv[3]]))
 """
-"""Both runs share a JVM: the first must fail, the second goes on until it is stopped."""
+"""All share a JVM: the first must fail, the second goes on until it is stopped, the third until the JVM is killed."""
+CHATTER = ("Streaming TransformWithState", "doesn't contain key", "Py4J", "py4j")
 ROWS, FILES = 2_000, 4
 
 
@@ -54,7 +58,8 @@ def write_files(directory: Path, table: pa.Table, numbers: range) -> None:
 def test_a_failure_a_clean_stop_and_files_joined_exactly_once(
     tmp_path: Path, spark: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A job fails over data that break their schema. Another is stopped after its first batch, and goes on later."""
+    """A job fails over data that break their schema. Another is stopped after its first batch, and goes on later, with
+    its predicate written in another way. The JVM of a third one is killed."""
     trades, quotes = trades_and_quotes(ROWS)
     expected = sj.join(trades, quotes, **JOIN)
     assert expected.num_rows > 1_000
@@ -65,22 +70,36 @@ def test_a_failure_a_clean_stop_and_files_joined_exactly_once(
     for table, name in ((trades, "trades"), (quotes, "quotes")):
         write_files(tmp_path / name, table, range(half))
     file = job_file(tmp_path, with_quick_session(FILES_JOB))
+    endless = tmp_path / "endless"
+    endless.mkdir()
+    generated = job_file(endless, with_quick_session(GENERATED_JOB.read_text().partition("[sink]")[0] + NO_SINK))
 
-    command = [sys.executable, "-c", TWO_RUNS, str(job_file(broken, with_quick_session(FILES_JOB))), str(file)]
+    jobs = [str(job_file(broken, with_quick_session(FILES_JOB))), str(file), str(generated)]
+    command = [sys.executable, "-c", THREE_RUNS, *jobs]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=temporary(tmp_path)
     ) as process:
-        before, joined, stopped = stopped_after_a_batch(process, signal.SIGINT)
-        assert process.returncode == 130
-        assert process.stderr is not None
-        told = process.stderr.read()
+        before, joined = until_a_batch(process)
+        process.send_signal(signal.SIGINT)
+        *_, stopped, status = until_line(process, r"\d+\n")
+        assert status == "130\n"
+        until_a_batch(process)
+        os.kill(java_of(process.pid), signal.SIGKILL)
+        rest = process.stdout.read()
+        assert process.wait(60) == 2
+        told, killed = process.stderr.read().splitlines()
+    assert killed == (
+        f"streamjoin: {generated}: Spark's JVM was ended by SIGKILL (where memory is short, the operating system does "
+        f"so), and the query with it (Spark's log: {killed.rpartition(': ')[2]}"
+    )
+    assert not any(word in text for word in CHATTER for text in [*before, rest, told, killed])
     assert "failed: 0 batches, 0 rows in, 0 out, 0 late" in before
-    says = re.fullmatch(r"streamjoin: (.*): the query failed: the left stream: (.*) \(Spark's log: (.*)\)\n", told)
+    says = re.fullmatch(r"streamjoin: (.*): the query failed: the left stream: (.*) \(Spark's log: (.*)\)", told)
     assert says
     assert says[1] == str(broken / "job.toml")
     assert "ts" in says[2]
     assert "Traceback" in Path(says[3]).read_text()
-    assert list(tmp_path.glob("streamjoin-*.log")) == [Path(says[3])]  # the run that was stopped leaves none
+    assert len(list(tmp_path.glob("streamjoin-*.log"))) == 2  # the run that was stopped leaves none
     assert re.search(r"^batch 0: 2,000 in \(.*\), [\d,]+ out .*, 0 late; windows ", joined)
     first = int(re.search(r"stopped: 1 batch, 2,000 rows in, ([\d,]+) out", stopped)[1].replace(",", ""))
 
@@ -89,8 +108,9 @@ def test_a_failure_a_clean_stop_and_files_joined_exactly_once(
     spark.conf.set(SHUFFLE, 2)
     listener = ConsoleListener()
     spark.streams.addListener(listener)
+    others = with_quick_session(replaced("l.symbol = r.symbol AND l.price", "r.symbol = l.symbol   and l.price"))
     with watch(spark, Screen(Console(quiet=True), "job"), None) as until_the_end:
-        query = start(Job(file), spark, once=True)
+        query = start(Job(job_file(tmp_path, others)), spark, once=True)
         assert until_the_end(query) is None
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     spark.streams.removeListener(listener)
@@ -102,20 +122,62 @@ def test_a_failure_a_clean_stop_and_files_joined_exactly_once(
     last = figures[-1]
     assert last.left_window == sum(worker.left_window for worker in last.workers) > 0
     assert last.skew >= 1
-    assert capsys.readouterr().out.splitlines() == [one.line() for one in figures]
+    assert last.rows_held == last.left_window + last.right_window
+    assert 40 * last.rows_held < last.bytes_held == sum(worker.bytes_held for worker in last.workers)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [one.line() for one in figures]
+    assert f" rows, {size(last.bytes_held)} held; " in lines[-1]
+    assert not list(Path(cache_roots(spark, None)[0]).glob("streamjoin-*"))  # they have gone with the query
+
+    for change, message in (
+        (replaced('"10 seconds"', '"11 seconds"'), "line 17: [join] lateness: the checkpoint belongs to a join with 10 "
+         "seconds, and the query now has 11 seconds; give the same again, or begin with a new checkpoint location"),
+        (replaced('["2 seconds", "5 seconds"]', '"2 seconds"'), "line 15: [join] window: the checkpoint belongs to a "
+         "join with 2 seconds and 5 seconds, and the query now has 2 seconds and 2 seconds; give"),
+    ):  # fmt: skip
+        with pytest.raises(ArgumentError, match=re.escape(f"job.toml, {message}")):
+            start(Job(job_file(tmp_path, change)), spark)
+
+
+NO_SINK = """
+[sink]
+format = "noop"
+"""
+
+
+def java_of(process: int) -> int:
+    """The JVM that a process has started."""
+    (child,) = [
+        int(found.name)
+        for found in Path("/proc").iterdir()
+        if found.name.isdigit() and (found / "stat").read_text().rpartition(")")[2].split()[1] == str(process)
+        and (found / "comm").read_text() == "java\n"
+    ]  # fmt: skip
+    return child
+
+
+def until_line(process: subprocess.Popen[str], pattern: str) -> list[str]:
+    """The lines up to one of this form, and this one."""
+    assert process.stdout is not None
+    lines: list[str] = []
+    for line in process.stdout:
+        lines.append(line)
+        if re.match(pattern, line):
+            return lines
+    pytest.fail(f"there is no such line: {lines} {process.stderr and process.stderr.read()}")
+
+
+def until_a_batch(process: subprocess.Popen[str]) -> tuple[list[str], str]:
+    """The lines before the first batch, and its line."""
+    *before, joined = until_line(process, r"batch \d+: ")
+    return [line.rstrip("\n") for line in before], joined
 
 
 def stopped_after_a_batch(process: subprocess.Popen[str], number: int) -> tuple[list[str], str, str]:
     """Send a signal after the first batch. Gives the lines before that batch, its line, and the last line."""
-    assert process.stdout is not None
-    before: list[str] = []
-    for line in process.stdout:
-        if line.startswith("batch 0: "):
-            break
-        before.append(line.rstrip("\n"))
-    else:
-        pytest.fail(f"there is no batch: {before} {process.stderr and process.stderr.read()}")
+    before, line = until_a_batch(process)
     process.send_signal(number)
+    assert process.stdout is not None
     *_, last = process.stdout.readlines()
     process.wait(60)
     return before, line, last
@@ -148,6 +210,7 @@ def test_other_formats(tmp_path: Path, spark: Any) -> None:
     (tmp_path / "trades").mkdir()
     (tmp_path / "quotes").mkdir()
     lines = [f'{{"ts": "{row["ts"].isoformat()}", "price": {row["price"]}}}' for row in trades.to_pylist()]
+    lines += ['{"ts": null, "price": 60.0}', '{"price": 70.0}', "no JSON"]  # the last one is dropped by `where`
     (tmp_path / "trades" / "0.json").write_text("\n".join(lines))
     lines = [f"{row['ts'].isoformat()},{row['bid']},{row['ask']}" for row in quotes.to_pylist()]
     (tmp_path / "quotes" / "0.csv").write_text("\n".join(["ts,bid,ask", *lines]))
@@ -157,7 +220,7 @@ def test_other_formats(tmp_path: Path, spark: Any) -> None:
         right.path = "quotes"
         right.schema = "ts timestamp_ntz, bid double, ask double"
         right.columns = ["ts", "bid - 0.01 AS low", "ask + 0.01 AS high"]
-        join = {on = "price BETWEEN low AND high", window = "1 second", time = "ts", partitions = 2}
+        join = {on = "price BETWEEN low AND high", window = "1 second", time = "ts", partitions = 2, null_time = "drop"}
         sink = {format = "%s", path = "joined-%s", checkpoint = "checkpoint-%s"}
     """
     left = trades.drop_columns("symbol").filter(pa.compute.greater(trades["price"], 50))
@@ -171,7 +234,12 @@ def test_other_formats(tmp_path: Path, spark: Any) -> None:
     expected = sj.join(left, right, on="price BETWEEN low AND high", window="1 second", time="ts")
     assert expected.num_rows > 100
     for kind in ("json", "csv"):
-        start(Job(job_file(tmp_path, text % ((kind,) * 3))), spark, once=True).awaitTermination()
+        query = start(Job(job_file(tmp_path, text % ((kind,) * 3))), spark, once=True)
+        query.awaitTermination()
+        figures = [one for one in map(Progress.of, query.recentProgress) if one is not None]
+        assert [sum(getattr(one, f"{side}_null_time") for one in figures) for side in ("left", "right")] == [2, 0]
+        assert sum(one.left_in for one in figures) == left.num_rows + 2
+        assert any(", 2 without a time; " in one.line() for one in figures)
         schema = "ts timestamp_ntz, price double, ts_right timestamp_ntz, low double, high double"
         reader = spark.read.schema(schema).option("header", "true")
         assert_same_rows(reader.format(kind).load(str(tmp_path / f"joined-{kind}")).toArrow(), expected)

@@ -33,7 +33,7 @@ def test_kafka_to_kafka(broker: Broker, tmp_path: Path) -> None:
 
     done = run_job(file, "--once", "--allow-code")  # it names jars
     assert (done.returncode, done.stderr) == (0, "")
-    assert f" 1,000 rows in, {expected.num_rows:,} out, 0 late" in done.stdout
+    assert f" 1,001 rows in, {expected.num_rows:,} out, 0 late, 1 without a time" in done.stdout
 
     found = [json.loads(line) for line in broker.read("joined")]
     for row in found:

@@ -18,13 +18,15 @@ import pyarrow as pa
 import pytest
 
 import streamjoin as sj
+from streamjoin.spark import key_router, pickled_state
+from streamjoin.spark.key_router import KeyRouterState
 from streamjoin.spark.messages import from_bytes, to_bytes
 from streamjoin.spark.pickled_state import NOW_AT
 from streamjoin.spark.router import STATES as ROUTERS
-from streamjoin.spark.router import RouterState, load_router
+from streamjoin.spark.router import RouterState
 from streamjoin.spark.spec import FORMAT
 from streamjoin.spark.worker_state import STATES as WORKERS
-from streamjoin.spark.worker_state import MarksEntry, SegmentEntry, SideState, WorkerState, load_worker
+from streamjoin.spark.worker_state import MarksEntry, SegmentEntry, SideState, WorkerState
 from streamjoin.testing import assert_same_rows
 
 from .simulated import Dictionary, Simulated, make_spec
@@ -32,6 +34,7 @@ from .simulated import Dictionary, Simulated, make_spec
 FILE = Path(__file__).parent / "data" / f"states-format-{FORMAT}.pickle"
 JOINS = {
     "ordered": dict(on="l.k = r.k", window=(9, sj.TimeWindow(25)), routing="hash"),
+    "keys": dict(on="l.k = r.k", window=sj.TimeWindow(60), routing="hash"),
     "ranges": dict(on="l.v BETWEEN r.v - 3 AND r.v + 3", window=sj.TimeWindow(60), routing="range"),
     "unmatched": dict(on="l.v BETWEEN r.v - 3 AND r.v + 3", window=sj.TimeWindow(60), routing="broadcast", how="full"),
 }
@@ -60,6 +63,7 @@ def states() -> dict[str, Any]:
 
 def write() -> None:
     found = {}
+    key_router.ENOUGH, key_router.UNEVEN = 1, 0.5
     for name in JOINS:
         with tempfile.TemporaryDirectory() as directory:
             run = joining(name, directory)
@@ -92,18 +96,22 @@ def test_old_names_lead_to_classes_of_today() -> None:
               for name, body in one.items() if name in ("memory", "router")]  # fmt: skip
     for module, name in NOW_AT:
         assert any(module.encode() in body and name.encode() in body for _, body in bodies), (module, name)
-    kept = [(load_worker if name == "memory" else load_router)(body) for name, body in bodies]
-    assert {type(one) for one in kept} == {WorkerState, RouterState}
+    kept = [pickled_state.load(body) for _, body in bodies]
+    assert {type(one) for one in kept} == {WorkerState, RouterState, KeyRouterState}
+    assert any(one.split and one.spread for one in kept if isinstance(one, KeyRouterState))
     sides = [side for one in kept if isinstance(one, WorkerState) for side in one.held.values()]
     assert {type(side) for side in sides} == {SideState}
     assert {type(entry) for side in sides for entry in side.segments} == {SegmentEntry}
     assert {type(entry) for side in sides for entry in side.marks} == {MarksEntry}
     for one in kept:
-        plain = WORKERS if isinstance(one, WorkerState) else ROUTERS
+        plain = PLAIN[type(one)]
         again = plain.load(plain.dump(one))
         assert type(again) is type(one)
         assert plain.dump(again) == plain.dump(one)
         assert pickle.dumps(again) == pickle.dumps(plain.load(plain.dump(again)))
+
+
+PLAIN = {WorkerState: WORKERS, RouterState: ROUTERS, KeyRouterState: key_router.STATES}
 
 
 class Evil:

@@ -17,6 +17,11 @@ pytestmark = pytest.mark.spark
 WINDOW = {"window": sj.TimeWindow(5), "time": "t"}
 
 
+def test_a_misspelt_argument() -> None:
+    with pytest.raises(sj.ArgumentError, match=r"^windw: stream_join has no such argument \(did you mean 'window'\?\)"):
+        stream_join(None, None, on="TRUE", windw=5, **WINDOW)
+
+
 def test_odd_column_names(spark: Any) -> None:
     frame = spark.sql("SELECT 1 AS t, 5 AS `a.b`, 6 AS `a b`, 7 AS `c``d`, 8 AS Upper, 9 AS worker, 'x' AS body")
     joined = stream_join(frame, frame, on="l.`a.b` = r.`a.b` AND l.`a b` = r.`a b`", **WINDOW)

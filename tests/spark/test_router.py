@@ -11,7 +11,8 @@ import pytest
 import streamjoin as sj
 from streamjoin.spark.messages import ChunkMessage
 from streamjoin.spark.pack import Pack
-from streamjoin.spark.router import Router, load_router
+from streamjoin.spark.router import STATES as ROUTERS
+from streamjoin.spark.router import Router
 from streamjoin.spark.sealed_values import opened
 from streamjoin.spark.worker import Worker
 from streamjoin.testing import assert_same_rows
@@ -38,7 +39,7 @@ def test_splitters_follow_the_data(tmp_path: Path) -> None:
         found.append(run.step([tables[0]], [tables[1]]))
         for side, table in zip(sides, tables, strict=True):
             side.append(table)
-        kept = load_router(opened("router", run.routers[0]["router"]))
+        kept = ROUTERS.load(opened("router", run.routers[0]["router"]))
         living.append(len(kept.generations))
         windows = [figures["left_window"] for figures in run.figures]
     assert max(living) > 2, "no generation has followed the drift"
@@ -62,7 +63,7 @@ def test_a_frequent_key_does_not_pile_up_generations(tmp_path: Path) -> None:
         for worker, message in _routed(run, tables):
             assert worker in spec.workers
             assert message.rows
-    assert len(load_router(opened("router", run.routers[0]["router"])).generations) <= 2
+    assert len(ROUTERS.load(opened("router", run.routers[0]["router"])).generations) <= 2
 
 
 def _routed(run: Simulated, tables: list[pa.Table]) -> list:

@@ -18,7 +18,8 @@ from streamjoin.predicate import plan_for
 from streamjoin.predicate.evaluate import is_true, table_rows
 from streamjoin.predicate.lower import lower
 from streamjoin.side import SIDES
-from streamjoin.spark.blocks import Blocks, hash_shares
+from streamjoin.spark.blocks import Blocks
+from streamjoin.spark.key_router import homes, key_hashes
 from streamjoin.spark.messages import RowRole
 from streamjoin.spark.processor import COUNTS
 from streamjoin.spark.progress import Progress, WorkerFigures
@@ -77,8 +78,12 @@ def rows_of_workers(spec: JoinSpec, tables: dict[str, pa.Table], rng: random.Ran
             live = np.ones(tables[side].num_rows, np.bool_) if slots.live is None else slots.live
             yield [set(np.flatnonzero(mask & live).tolist()) for mask in masks]
             continue
-        by_hash = spec.routing == "hash"
-        shares = hash_shares(spec, side, slots, in_turn) if by_hash else Blocks(spec).shares(side, slots, in_turn)
+        if spec.routing == "hash":
+            home = homes(key_hashes(spec, side, slots.columns), len(spec.workers))
+            live = np.ones(tables[side].num_rows, np.bool_) if slots.live is None else slots.live
+            yield [set(np.flatnonzero(live & (home == worker)).tolist()) for worker in spec.workers]
+            continue
+        shares = Blocks(spec).shares(side, slots, in_turn)
         answered = [
             row for share in shares
             for row in (share.rows if share.role is None else share.rows[share.role == RowRole.ANSWERED])

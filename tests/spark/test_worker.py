@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamjoin as sj
+from streamjoin.spark.cache_directories import OWNER
 from streamjoin.spark.segments import Cache
+from streamjoin.spark.terms import check_terms
 from streamjoin.testing import assert_same_rows
 
 from ..long import LONG
@@ -55,6 +57,7 @@ def test_like_the_embedded_join(on: str, tmp_path: Path) -> None:
         assert sum(f["out"] for f in run.figures) == expected.num_rows
         assert sum(f["left_in"] for f in run.figures) >= tables[0].num_rows
         assert not any(f["left_late"] or f["right_late"] for f in run.figures)
+        assert all(f["rows_held"] >= f["left_window"] + f["right_window"] for f in run.figures)
 
     one()
 
@@ -85,17 +88,61 @@ def test_late_rows_are_counted_once_and_kept(tmp_path: Path) -> None:
     [
         ({"workers": (0, 2)}, r"partitions: the checkpoint belongs to a join with 2 workers \(0, 1\)"),
         ({"routing": "hash"}, "routing: the checkpoint belongs to a join with broadcast, and the query now has hash"),
-        ({"on": "l.k > r.k"}, "on: the checkpoint belongs to a join with l.k = r.k"),
+        ({"on": "l.k > r.k"}, "on: the checkpoint belongs to a join with l.k = r.k, and the query now has l.k > r.k"),
+        (
+            {"options": {"lateness": "1 minute"}},
+            "lateness: the checkpoint belongs to a join with 0 seconds, and the query now has 1 minute; give the same "
+            "again, or begin with a new checkpoint location",
+        ),
+        (
+            {"options": {"window": ("90 s", 7)}},
+            "window: .* with 5 rows and 2 seconds, and .* has 90 seconds and 7 rows",
+        ),
+        ({"options": {"time": ("ts", "at")}}, "time: .* with 'ts', and the query now has 'ts' and 'at'"),
+        (
+            {"schemas": ("left", "k")},
+            "left: .* with the columns ts: timestamp.us., k: int32, .* give the stream the same",
+        ),
     ],
 )
 def test_a_checkpoint_of_another_join_is_refused(change: dict, message: str, tmp_path: Path) -> None:
+    run, table = begun(tmp_path)
+    spec = run.spec
+    if "options" in change:
+        arguments = {"window": (5, "2 seconds"), "time": "ts", **change["options"]}
+        changed = make_spec(table.schema, table.schema, on="l.k = r.k", workers=2, cache=str(tmp_path), **arguments)
+        change = {"options": changed.options}
+    if "schemas" in change:
+        side, without = change["schemas"]
+        schema = table.schema.remove(table.schema.get_field_index(without))
+        change = {"schemas": {**spec.schemas, side: schema}}
+    with pytest.raises(sj.StateError, match=message):
+        check_terms(spec.terms, replace(spec, **change))
+    if not {"options", "schemas"} & set(change):
+        run.spec = replace(spec, **change)
+        with pytest.raises(sj.StateError, match=message):
+            run.step([table], [table])
+
+
+def begun(directory: Path) -> tuple[Simulated, pa.Table]:
+    """A join after its first micro-batch, and the table that both its streams have brought."""
     table = stream(random.Random(0), 10, 0)
-    spec = make_spec(table.schema, table.schema, on="l.k = r.k", window=5, time="ts", workers=2, cache=str(tmp_path))
+    times = table["ts"].cast(pa.timestamp("us"))
+    table = table.set_column(0, "ts", times).append_column("at", times)
+    spec = make_spec(
+        table.schema, table.schema, on="l.k = r.k", window=(5, "2 seconds"), time="ts", workers=2, cache=str(directory)
+    )  # fmt: skip
     run = Simulated(spec)
     run.step([table], [table])
-    run.spec = replace(spec, **change)
-    with pytest.raises(sj.StateError, match=message):
-        run.step([table], [table])
+    return run, table
+
+
+def test_a_checkpoint_of_another_spelling_goes_on(tmp_path: Path) -> None:
+    run, table = begun(tmp_path)
+    run.spec = replace(run.spec, on="another text", spellings=("l.k = r.k",))
+    run.step([table], [table])
+    run.spec = replace(run.spec, spellings=())  # the state now has the canonical text
+    run.step([table], [table])
 
 
 def test_attempts_at_a_batch_write_the_same_keys(tmp_path: Path) -> None:
@@ -142,5 +189,5 @@ def test_state_is_released(window: sj.TimeWindow | int, tmp_path: Path) -> None:
         rows.append(sum(figures["left_window"] for figures in run.figures))
     assert max(names[10:]) <= 2 * (1 + 2 * 6)
     assert max(rows[10:]) <= 4 * 100
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.startswith(OWNER)]
     assert len(files) == sum(name.startswith(("left-", "right-")) for state in run.states for name in state)

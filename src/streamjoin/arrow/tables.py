@@ -15,12 +15,12 @@ from ..errors import ArgumentError, SchemaError
 
 def as_schema(data: Any, argument: str) -> pa.Schema:
     """The schema of a schema, table, batch or data frame."""
-    schema = None
+    schema, lazy = None, _lazy(data)
     if isinstance(data, pa.Schema):
         schema = data
-    elif isinstance(getattr(data, "schema", None), pa.Schema):
+    elif not lazy and isinstance(getattr(data, "schema", None), pa.Schema):
         schema = data.schema
-    else:
+    elif not lazy:
         for read in (pa.schema, lambda d: as_table(d, argument).schema):
             try:
                 schema = read(data)
@@ -29,8 +29,8 @@ def as_schema(data: Any, argument: str) -> pa.Schema:
                 continue
     if schema is None:
         raise ArgumentError(
-            f"{argument}: {type(data).__name__} has no Arrow schema; give a pyarrow.Schema, or anything with the "
-            "Arrow PyCapsule interface (pyarrow, polars, pandas, duckdb)"
+            f"{argument}: {type(data).__name__} has no Arrow schema{lazy}; give a pyarrow.Schema, or anything with "
+            "the Arrow PyCapsule interface (pyarrow, polars, pandas, duckdb)"
         )
     check_names(schema, argument)
     return schema
@@ -56,9 +56,18 @@ def as_table(data: Any, argument: str) -> pa.Table:
         except (TypeError, ValueError, pa.ArrowException) as error:
             raise SchemaError(f"{argument}: cannot read {type(data).__name__} as Arrow data: {error}") from None
     raise SchemaError(
-        f"{argument}: {type(data).__name__} is not Arrow data; give anything with the Arrow PyCapsule interface "
-        "(a pyarrow Table or RecordBatch, a polars or pandas DataFrame, a duckdb relation)"
+        f"{argument}: {type(data).__name__} is not Arrow data{_lazy(data)}; give anything with the Arrow PyCapsule "
+        "interface (a pyarrow Table or RecordBatch, a polars or pandas DataFrame, a duckdb relation)"
     )
+
+
+def _lazy(data: Any) -> str:
+    """What to do with a frame that has no rows yet."""
+    if hasattr(data, "__arrow_c_stream__"):
+        return ""
+    if hasattr(data, "sparkSession"):
+        return " (Spark's are joined with streamjoin.spark.stream_join, or here after .toArrow())"
+    return " (it is lazy: call .collect() first)" if hasattr(data, "collect") else ""
 
 
 def conform(table: pa.Table, schema: pa.Schema, argument: str) -> pa.Table:

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ..arguments import meant
 from ..arrays import INT64_MAX, INT64_MIN, Integers
 from ..compile.generic import survey
 from ..errors import ArgumentError, DataError
 from ..side import Side
 from ..window import NANOSECONDS_PER_TICK, TimeUnit, time_unit
-from .tables import raw_values
+from .tables import raw_values, restored, takeable
 
 
 class Times(NamedTuple):
@@ -46,7 +47,8 @@ class TimeReader:
         if column.null_count:
             row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
             raise DataError(
-                f"{where} is NULL in row {row} of the batch; a tuple without a timestamp belongs to no window"
+                f"{where} is NULL in row {row} of the batch; a tuple without a timestamp belongs to no window; "
+                'leave such rows out, as a join does with null_time="drop"'
             )
         raw = raw_values(column, self._dtype)
         if self._dtype is np.uint64 and len(raw) and int(raw.max()) >= INT64_MAX:
@@ -61,6 +63,14 @@ class TimeReader:
         if len(raw) and (times.latest > edge or times.earliest < -edge):
             raise DataError(f"{where} holds a timestamp that does not fit into 64 bits of {self._unit}")
         return Times.of(times.ticks * np.int64(self._factor))
+
+
+def rows_with_time(table: pa.Table, column: int | str) -> pa.Table:
+    """The rows whose timestamp is not NULL: those that `null_time="drop"` leaves."""
+    times = table.column(column)
+    if not times.null_count:
+        return table
+    return restored(takeable(table).filter(times.is_valid()), table.schema)
 
 
 def read_time(column: pa.Array, unit: TimeUnit, where: str) -> Integers:
@@ -90,7 +100,8 @@ def time_columns(left: pa.Schema, right: pa.Schema, time: Any) -> TimeColumns | 
     for side, schema, name in (("left", left, names[0]), ("right", right, names[1])):
         if name not in schema.names:
             raise ArgumentError(
-                f"time: the {side} stream has no column {name!r}; it has: {', '.join(schema.names) or 'none'}"
+                f"time: the {side} stream has no column {name!r}{meant(name, schema.names)}; "
+                f"it has: {', '.join(schema.names) or 'none'}"
             )
         units.append(time_unit(schema.field(name).type, "time", name))
     if units[0] == units[1]:

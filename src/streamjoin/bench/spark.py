@@ -34,9 +34,10 @@ from rich.table import Table
 
 from ..engine.replay import join
 from ..reporting.files import write_json
+from ..spark.handover import Handover
 from ..spark.join import pipeline
 from ..spark.messages import ROLE, ChunkMessage, RowRole, from_bytes, to_view
-from ..spark.outputs import COUNTS, FIGURES, RESULT
+from ..spark.outputs import COUNTS, FIGURES, FILED, RESULT
 from ..spark.plan_join import plan_join
 from ..spark.processor import JoinProcessor
 from ..spark.session import session
@@ -96,6 +97,7 @@ class GivingBack(EmptyOperator):
 
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
         number, workers = self._spec.workers.index(key[0]), len(self._spec.workers)
+        handover, nothing = Handover(self._spec), dict.fromkeys((*COUNTS, "seconds"))
         for message in map(ChunkMessage.of, rows):
             if message.body is not None:
                 own = from_bytes(message.body)
@@ -105,8 +107,11 @@ class GivingBack(EmptyOperator):
                 elif ROLE in own.column_names:
                     own = own.filter(pc.equal(own[ROLE], RowRole.ANSWERED)).drop_columns(ROLE).combine_chunks()
                 both = pa.Table.from_arrays([*own.columns, *own.columns], schema=self._spec.result)
-                nothing = dict.fromkeys((*COUNTS, "seconds"))
-                yield Row(worker=key[0], kind=RESULT, body=to_view(both), **nothing)
+                if not handover.takes(both):
+                    yield Row(worker=key[0], kind=RESULT, body=to_view(both), **nothing)
+        handover.close()
+        if handover.name is not None:
+            yield Row(worker=key[0], kind=FILED, body=os.fsencode(handover.name), **nothing)
 
 
 def run(

@@ -1,4 +1,4 @@
-"""The command line: `streamjoin demo | explain | run | bench | hardware`. Commands import what they need."""
+"""The command line: `streamjoin join | explain | demo | run | bench | hardware`. Commands import what they need."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from .bench import add_bench
 from .demo import add_demo
 from .explain import add_explain
 from .hardware import add_hardware
+from .join import add_join
 from .run import add_run
 
 
@@ -38,6 +39,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="streamjoin", description="Join two streams on any predicate.")
     parser.add_argument("--version", action="version", version=f"streamjoin {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
-    for add in (add_demo, add_explain, add_run, add_bench, add_hardware):
+    for add in (add_join, add_explain, add_demo, add_run, add_bench, add_hardware):
         add(commands)
     return parser

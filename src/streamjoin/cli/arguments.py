@@ -7,6 +7,7 @@ import re
 
 from ..errors import ArgumentError
 
+COLUMNS_HELP = 'its columns, as in "ts timestamp, price double", or a file that has them (Parquet, CSV, Arrow, NDJSON)'
 MULTIPLES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 

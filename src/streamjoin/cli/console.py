@@ -1,4 +1,4 @@
-"""Where commands print their tables."""
+"""Where commands print their tables and notes."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ def wide_console() -> Console:
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else 160)
+
+
+def note(text: str) -> None:
+    """Tell what the user may not expect."""
+    print(f"streamjoin: note: {text}", file=sys.stderr)

@@ -11,9 +11,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, StateError
-from .arguments import count
+from .arguments import COLUMNS_HELP, count
 from .console import wide_console
-from .files import file_kind, read_schema, read_table, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +28,7 @@ def add_hardware(commands: Any) -> None:
     kinds = hardware.add_subparsers(required=True, metavar="what")
 
     simulate = kinds.add_parser("simulate", help="join two files with the simulated circuit")
-    simulate.add_argument("left", metavar="LEFT", help="the left stream: a parquet, arrow or csv file")
+    simulate.add_argument("left", metavar="LEFT", help="the left stream: a Parquet, CSV, Arrow or NDJSON file")
     simulate.add_argument("right", metavar="RIGHT", help="the right stream, likewise")
     simulate.add_argument("--time", nargs="+", metavar="COLUMN", help="the time column, or one of each stream")
     _add_design(simulate)
@@ -40,13 +39,12 @@ def add_hardware(commands: Any) -> None:
     simulate.add_argument(
         "--stall", type=float, default=0.0, metavar="P", help="the probability that the output waits (0)"
     )
-    simulate.add_argument("--out", type=Path, metavar="FILE", help="write the result: parquet, arrow or csv")
+    simulate.add_argument("--out", type=Path, metavar="FILE", help="write the result: Parquet, CSV, Arrow or NDJSON")
     simulate.add_argument("--report", action="store_true", help="print what the run took")
     simulate.set_defaults(run=_with_extra(_simulate))
 
     synthesise = kinds.add_parser("synthesise", help="the circuit as Verilog, its resources, its clock frequency")
-    what = 'its columns, as in "k int, v int", or a parquet, arrow or csv file that has them'
-    synthesise.add_argument("--left", required=True, metavar="COLUMNS", help=f"the left stream: {what}")
+    synthesise.add_argument("--left", required=True, metavar="COLUMNS", help=f"the left stream: {COLUMNS_HELP}")
     synthesise.add_argument("--right", required=True, metavar="COLUMNS", help="the right stream, likewise")
     synthesise.add_argument("--payload", type=int, default=32, metavar="BITS", help="bits of payload per tuple (32)")
     synthesise.add_argument("--not-null", action="store_true", help="no column has NULLs; saves their bits")
@@ -108,20 +106,22 @@ def _design(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _simulate(arguments: argparse.Namespace) -> None:
     from ..hardware import simulate
+    from .files.reading import read_table
+    from .files.writing import Output
 
     time = arguments.time
     if time is not None and len(time) > 2:
         raise ArgumentError(f"--time: {len(time)} columns given; give one, or one of each stream")
-    if arguments.out is not None:
-        file_kind(str(arguments.out), "--out")
+    output = None if arguments.out is None else Output("--out", str(arguments.out))
     left, right = read_table(arguments.left, "LEFT"), read_table(arguments.right, "RIGHT")
     table, figures = simulate(
         left, right, on=arguments.on, time=None if time is None else time[0] if len(time) == 1 else tuple(time),
         report=True, aliases=arguments.alias, simulator=arguments.simulator, interval=arguments.interval,
         stall=arguments.stall, **_design(arguments),
     )  # fmt: skip
-    if arguments.out is not None:
-        write_table(table, arguments.out)
+    if output is not None:
+        with output.opened(table.schema) as writer:
+            writer.write(table)
     window = arguments.cores * arguments.segment
     print(f"{table.num_rows:,} results; {left.num_rows:,} and {right.num_rows:,} tuples, windows of {window:,}")
     if arguments.report:
@@ -143,6 +143,7 @@ def _synthesise(arguments: argparse.Namespace) -> None:
     from ..hardware.design import check_design
     from ..hardware.synthesis import resources, timing
     from ..hardware.verilog import design_of, verilog
+    from .files.columns import read_schema
 
     left, right = read_schema(arguments.left, "--left"), read_schema(arguments.right, "--right")
     if arguments.not_null:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..arrays import Array, Mask, Rows
 from ..arrow.fields import taken
 from ..arrow.tables import conform, restored, result_schema, takeable
-from ..arrow.times import Times
+from ..arrow.times import Times, rows_with_time
 from ..flow.order import reach
 from ..predicate.lower import Lowered
 from ..predicate.recheck import Recheck
@@ -41,6 +41,10 @@ def join_as_of(left: pa.Table, right: pa.Table, plan: Planned, suffix: str) -> p
     if not by_time or lowered.recheck or options.order == "punctuated" or not 0 < right.num_rows <= MOST_STORED:
         return None
     tables: dict[Side, pa.Table] = {"left": left, "right": right}
+    if options.null_time == "drop" and options.time is not None:
+        tables = {side: rows_with_time(table, options.time.of(side)) for side, table in tables.items()}
+        if not tables["right"].num_rows:
+            return None
     tables = {side: conform(table, table.schema, side) for side, table in tables.items()}
     schemas = {side: table.schema for side, table in tables.items()}
     result = result_schema(left.schema, right.schema, options.how, suffix)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..arguments import checked_names
 from ..arrow.tables import as_schema
 from ..gpu.scan import described_device
 from ..predicate import Predicate, check_aliases
@@ -123,9 +124,10 @@ _MATCHES = {
     "nearest": "of a left row's partners the one closest in time",
 }
 _EXACT = "exact: it replaces the conditions it comes from"
-_INEXACT = "necessary: from rearranged arithmetic, so candidates are checked again"
+_INEXACT = "rounded outwards: its arithmetic was rearranged, so each candidate is checked again"
 
 
+@checked_names
 def explain(
     left: Any,
     right: Any,
@@ -143,6 +145,7 @@ def explain(
     device: Any = "auto",
     order: Any = "none",
     late: Any = "drop",
+    null_time: Any = "error",
 ) -> Explanation:
     """Say how a join would use its predicate. Takes the arguments of `join` and checks them in the same way.
 
@@ -151,7 +154,8 @@ def explain(
     schemas = as_schema(left, "left"), as_schema(right, "right")
     plan, lowered, options = planned(
         *schemas, on, aliases, window=1 if window is None else window, time=time, lateness=lateness, how=how,
-        match=match, algorithm=algorithm, index=index, workers=workers, order=order, late=late, device=device,
+        match=match, algorithm=algorithm, index=index, workers=workers, order=order, late=late, null_time=null_time,
+        device=device,
     )  # fmt: skip
     return _explanation(plan, lowered, options, check_aliases(aliases))
 

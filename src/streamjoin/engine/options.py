@@ -24,6 +24,14 @@ How = Literal["inner", "left", "right", "full", "semi", "anti"]
 match."""
 Match = Literal["all", "latest", "nearest"]
 """Which partners a left row is reported with: all; the last one that is not younger; the one closest in time."""
+OTHER_HOWS = {
+    "outer": "full", "full_outer": "full", "fullouter": "full", "full outer": "full", "left_outer": "left",
+    "leftouter": "left", "left outer": "left", "right_outer": "right", "rightouter": "right", "right outer": "right",
+    "left_semi": "semi", "leftsemi": "semi", "left semi": "semi", "left_anti": "anti", "leftanti": "anti",
+    "left anti": "anti",
+}  # fmt: skip
+OTHER_MATCHES = {"backward": "latest", "last": "latest", "asof": "latest", "as-of": "latest", "closest": "nearest"}
+"""What other libraries call them."""
 Order = Literal["none", "punctuated", "sorted"]
 """As found; as found with watermarks; by result timestamp and both positions, the same sequence on every run."""
 Algorithm = Literal[
@@ -41,6 +49,8 @@ DeviceName = Literal["auto", "cpu", "gpu"]
 """What scans windows: "auto" takes a GPU where there is one and it is likely to take less time."""
 Late = Literal["drop", "keep"]
 """Whether late rows are only counted, or also kept for `late()`."""
+NullTime = Literal["error", "drop"]
+"""What a row without a timestamp is: an error in the data, or a row to leave out and count."""
 
 MOST_WORKERS = 256
 """Each may be a thread; more of them than cores only take turns."""
@@ -64,6 +74,7 @@ class Options:
     workers: int
     late: Late
     match: Match = "all"
+    null_time: NullTime = "error"
     device: DeviceName = "cpu"
     algorithm_why: str = "asked for"
     max_pending: int = MAX_PENDING
@@ -98,6 +109,7 @@ def check_options(
     order: Any,
     late: Any,
     match: Any = "all",
+    null_time: Any = "error",
     device: Any = "cpu",
     max_pending: Any = MAX_PENDING,
     max_batch: Any = MAX_BATCH,
@@ -111,7 +123,7 @@ def check_options(
     check_windows(windows, columns is not None, window)
     unit = columns.unit if columns else None
     crew = _workers(workers)
-    how = choose("how", how, get_args(How))
+    how = choose("how", how, get_args(How), OTHER_HOWS)
     match = _match(match, how, columns)
     return Options(
         windows=_reaching({"left": _in_ticks(windows[0], unit), "right": _in_ticks(windows[1], unit)}, match),
@@ -125,6 +137,7 @@ def check_options(
         workers=crew,
         late=choose("late", late, get_args(Late)),
         match=match,
+        null_time=choose("null_time", null_time, get_args(NullTime)),
         device=_device(device),
         max_pending=_rows("max_pending", max_pending),
         max_batch=_rows("max_batch", max_batch),
@@ -140,7 +153,7 @@ def _in_ticks(window: TimeWindow | CountWindow, unit: TimeUnit | None) -> TimeWi
 
 
 def _match(match: Any, how: str, columns: TimeColumns | None) -> Match:
-    chosen: Match = choose("match", match, get_args(Match))
+    chosen: Match = choose("match", match, get_args(Match), OTHER_MATCHES)
     if chosen == "all":
         return chosen
     if how not in ("inner", "left"):

@@ -12,23 +12,26 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ..arguments import checked_names
 from ..arrow.tables import as_schema, as_table, contiguous, restored, takeable
-from ..arrow.times import TimeColumns, read_time
+from ..arrow.times import TimeColumns, read_time, rows_with_time
 from ..compile.generic import extremes, is_ascending
 from ..errors import ArgumentError, DataError, StateError
 from ..predicate import Predicate
 from ..side import SIDES, Side
 from .as_of import join_as_of
-from .options import Algorithm, DeviceName, How, IndexName, Match, Order
+from .options import Algorithm, DeviceName, How, IndexName, Match, NullTime, Order
 from .planning import planned
 from .window_join import LatenessArgument, WindowArgument, WindowJoin
 
-SLICE = 1 << 15
-"""Rows that are pushed and joined at once: what they and a short window need stays in the second-level cache."""
+SLICE = 1 << 17
+"""Rows that are pushed and joined at once: enough for the threads to share, and for Python's part of a step to be small
+beside theirs, and so few that what they need stays in the last-level cache."""
 ENOUGH = 1 << 20
 """Results that are gathered at once."""
 
 
+@checked_names
 def join(
     left: Any,
     right: Any,
@@ -46,6 +49,7 @@ def join(
     order: Order = "none",
     aliases: Sequence[str] | None = None,
     suffix: str = "_right",
+    null_time: NullTime = "error",
 ) -> pa.Table:
     """Join two tables as if they had been streamed. Their rows may be in any order: none is late.
 
@@ -57,6 +61,7 @@ def join(
         plan = planned(
             *schemas, on, aliases, window=window, time=time, lateness=lateness, how=how, match=match,
             algorithm=algorithm, index=index, workers=workers, device=device, order=order, late="drop",
+            null_time=null_time,
         )  # fmt: skip
         found = join_as_of(*tables, plan, suffix)
         if found is not None:
@@ -64,11 +69,12 @@ def join(
     with WindowJoin(
         tables[0].schema, tables[1].schema, on=on, window=window, time=time, lateness=lateness, how=how, match=match,
         algorithm=algorithm, index=index, workers=workers, device=device, order=order, aliases=aliases, suffix=suffix,
-        max_batch=SLICE,
+        max_batch=SLICE, null_time=null_time,
     ) as running:  # fmt: skip
         return pa.concat_tables(replay(running, *tables))
 
 
+@checked_names
 def join_batches(
     left: Any,
     right: Any,
@@ -86,6 +92,7 @@ def join_batches(
     order: Order = "none",
     aliases: Sequence[str] | None = None,
     suffix: str = "_right",
+    null_time: NullTime = "error",
 ) -> pa.RecordBatchReader:
     """The same join as `join`, but its results come one batch after the other while the inputs are read.
 
@@ -98,7 +105,7 @@ def join_batches(
     running = WindowJoin(
         as_schema(left, "left"), as_schema(right, "right"), on=on, window=window, time=time, lateness=lateness,
         how=how, match=match, algorithm=algorithm, index=index, workers=workers, device=device, order=order,
-        aliases=aliases, suffix=suffix, max_batch=SLICE,
+        aliases=aliases, suffix=suffix, max_batch=SLICE, null_time=null_time,
     )  # fmt: skip
 
     def results() -> Iterator[pa.RecordBatch]:
@@ -137,7 +144,8 @@ def _replayed(running: WindowJoin, left: Any, right: Any) -> Iterator[pa.Table]:
         yield from _rest(running)
         return
     in_order = options.order == "sorted"
-    sources = {side: _slices(inputs[side], side, options.time, options.lateness, in_order) for side in SIDES}
+    drops = options.null_time == "drop"
+    sources = {side: _slices(inputs[side], side, options.time, options.lateness, in_order, drops) for side in SIDES}
     waiting: dict[Side, _Slice] = {}
     for side in SIDES:
         _fetch(running, side, sources[side], waiting)
@@ -172,8 +180,11 @@ def _rest(running: WindowJoin) -> Iterator[pa.Table]:
     yield running.finish()
 
 
-def _slices(data: Any, side: Side, time: TimeColumns, lateness: int, in_order: bool) -> Iterator[_Slice]:
-    """An input in time order. A table that is out of order is sorted, unless the places of its rows matter."""
+def _slices(
+    data: Any, side: Side, time: TimeColumns, lateness: int, in_order: bool, drops: bool
+) -> Iterator[_Slice]:  # fmt: skip
+    """An input in time order. A table that is out of order is sorted, unless the places of its rows matter. `drops`:
+    rows without a timestamp are left out."""
     name = time.of(side)
 
     def times_of(rows: pa.Table) -> Any:
@@ -181,6 +192,7 @@ def _slices(data: Any, side: Side, time: TimeColumns, lateness: int, in_order: b
 
     if not isinstance(data, pa.RecordBatchReader):
         table = as_table(data, side)
+        table = rows_with_time(table, name) if drops else table
         times = times_of(table)
         if is_ascending(times):
             for start in range(0, len(times), SLICE):
@@ -196,6 +208,9 @@ def _slices(data: Any, side: Side, time: TimeColumns, lateness: int, in_order: b
         return
     reached = None
     for rows in _pieces(_tables(data, side)):
+        rows = rows_with_time(rows, name) if drops else rows
+        if not rows.num_rows:
+            continue
         earliest, latest = extremes(times_of(rows))
         if reached is not None and earliest < reached - lateness:
             raise DataError(

@@ -18,20 +18,33 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ..arguments import choose
+from ..arguments import checked_names, choose
 from ..arrays import INT64_MAX, Mask
 from ..arrow.tables import as_schema, as_table, conform, restored, result_schema, single_arrays, takeable
-from ..arrow.times import Times, read_time
+from ..arrow.times import Times, read_time, rows_with_time
 from ..compile.cache import cache_directory
 from ..errors import ArgumentError, BackPressure, DataError, StateError
-from ..predicate import Predicate, not_too_deep
+from ..predicate import Predicate, check_aliases, not_too_deep
 from ..predicate.lower import lower
 from ..predicate.render import render
 from ..side import SIDES, Side
 from ..store.costs import costs
-from ..window import Duration, TimeWindow, Window
+from ..window import Duration, TimeWindow, Window, described_windows
 from .intake import Intake
-from .options import MAX_BATCH, MAX_PENDING, MAX_WAIT, Algorithm, DeviceName, How, IndexName, Late, Match, Order
+from .options import (
+    MAX_BATCH,
+    MAX_PENDING,
+    MAX_WAIT,
+    Algorithm,
+    DeviceName,
+    How,
+    IndexName,
+    Late,
+    Match,
+    NullTime,
+    Options,
+    Order,
+)
 from .planning import planned
 from .rehearsal import rehearsed
 from .steps import Steps
@@ -60,6 +73,7 @@ class WindowJoin:
     poll, Ctrl-C included, ends the join: later calls raise StateError.
     """
 
+    @checked_names
     def __init__(
         self,
         left: Any,
@@ -78,6 +92,7 @@ class WindowJoin:
         order: Order = "none",
         aliases: Sequence[str] | None = None,
         late: Late = "drop",
+        null_time: NullTime = "error",
         suffix: str = "_right",
         max_pending: int = MAX_PENDING,
         max_batch: int = MAX_BATCH,
@@ -87,10 +102,11 @@ class WindowJoin:
         self._schemas: dict[Side, pa.Schema] = {"left": left, "right": right}
         self.plan, lowered, self.options = planned(
             left, right, on, aliases, window=window, time=time, lateness=lateness, how=how, match=match,
-            algorithm=algorithm, index=index, workers=workers, order=order, late=late, device=device,
-            max_pending=max_pending, max_batch=max_batch, max_wait=max_wait,
+            algorithm=algorithm, index=index, workers=workers, order=order, late=late, null_time=null_time,
+            device=device, max_pending=max_pending, max_batch=max_batch, max_wait=max_wait,
         )  # fmt: skip
         self._schema = result_schema(left, right, how, suffix)
+        self._described = _described(render(self.plan.predicate, check_aliases(aliases)), window, time, self.options)
         with not_too_deep():
             if self.options.is_scanned and self.options.device != "gpu":
                 lowered = lower(self.plan, with_keys=False)
@@ -100,7 +116,7 @@ class WindowJoin:
         self._may_be_null = {side: all(field.nullable for field in self._schemas[side]) for side in SIDES}
         self._nothing: pa.Table | None = None
         """What an empty poll has returned."""
-        self._counts: dict[Side, dict[str, int]] = {side: {"in": 0, "late": 0} for side in SIDES}
+        self._counts: dict[Side, dict[str, int]] = {side: {"in": 0, "late": 0, "null_time": 0} for side in SIDES}
         self._out = 0
         self._late: dict[Side, list[pa.Table]] = {side: [] for side in SIDES}
         self._watermark: int | None = None
@@ -164,7 +180,9 @@ class WindowJoin:
         name = self.options.time.of(side)
         type_ = self._schemas[side].field(name).type
         try:
-            if pa.types.is_integer(type_) and (isinstance(time, bool) or not hasattr(time, "__index__")):
+            if time is None or (
+                pa.types.is_integer(type_) and (isinstance(time, bool) or not hasattr(time, "__index__"))
+            ):
                 raise TypeError
             if isinstance(time, datetime) and (time.tzinfo is None) != (getattr(type_, "tz", None) is None):
                 raise TypeError
@@ -236,8 +254,9 @@ class WindowJoin:
     def metrics(self) -> dict[str, Any]:
         """Counts in, out and late, comparisons, latency percentiles in ms, window occupancy, figures per worker.
 
-        A side's `window` counts the tuples that later ones of the other side can still meet. `undecided` counts the
-        left rows that wait because a closer partner may come, where only the closest is asked for.
+        A side's `in` counts all its rows, `late` and `null_time` those of them that were left out. Its `window` counts
+        the tuples that later ones of the other side can still meet. `undecided` counts the left rows that wait because
+        a closer partner may come, where only the closest is asked for.
         """
         with self._lock:
             if self._steps is None:
@@ -268,8 +287,15 @@ class WindowJoin:
         self.close()
 
     def __repr__(self) -> str:
-        chosen = f"how={self.options.how!r}, match={self.options.match!r}, order={self.options.order!r}"
-        return f"<WindowJoin on {render(self.plan.predicate)!r}, {chosen}: {self._state}>"
+        left, right = (self._counts[side]["in"] for side in SIDES)
+        counts = f"{left:,} left and {right:,} right rows in, {self._out:,} out"
+        return f"<WindowJoin {self._described}: {self._state}, {counts}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a WindowJoin cannot be pickled or copied: it has threads, and windows in memory that they share; open one "
+            "where it is used. A join that goes on after a restart is streamjoin.spark.stream_join, from its checkpoint"
+        )
 
     # -- the walk of a batch ---------------------------------------------------------------------------------------
 
@@ -307,7 +333,12 @@ class WindowJoin:
         table = as_table(batch, argument)
         if not (self._may_be_null[side] and table.schema.equals(self._schemas[side])):
             table = conform(table, self._schemas[side], argument)
+        null_times = 0
+        if self.options.null_time == "drop" and self.options.time is not None:
+            given, table = table.num_rows, rows_with_time(table, self.options.time.of(side))
+            null_times = given - table.num_rows
         if not table.num_rows:
+            self._count(side, null_times, null_times)
             return
         steps.payload[side].check(table, argument)
         arrays = single_arrays(table)
@@ -321,7 +352,7 @@ class WindowJoin:
         # Nothing has changed so far: a batch that breaks a rule leaves the join as it was.
         try:
             counts = self._counts[side]
-            counts["in"] += table.num_rows
+            self._count(side, table.num_rows + null_times, null_times)
             if late is not None:
                 counts["in"] += late.num_rows
                 counts["late"] += late.num_rows
@@ -333,6 +364,10 @@ class WindowJoin:
             self.break_off()
             raise
         steps.latency.note(began)
+
+    def _count(self, side: Side, rows: int, null_times: int) -> None:
+        self._counts[side]["in"] += rows
+        self._counts[side]["null_time"] += null_times
 
     def _advance(self, steps: Steps) -> None:
         try:
@@ -374,7 +409,7 @@ class WindowJoin:
             **figures,
             **{side: self._counts[side] | figures[side] for side in SIDES},
             "out": self._out,
-            "late": sum(self._counts[side]["late"] for side in SIDES),
+            **{what: sum(self._counts[side][what] for side in SIDES) for what in ("late", "null_time")},
             "watermark": self.watermark,
             "algorithm": self.options.algorithm,
             "algorithm_why": self.options.algorithm_why,
@@ -383,3 +418,11 @@ class WindowJoin:
 
 def _rows_where(table: pa.Table, mask: Mask) -> pa.Table:
     return restored(takeable(table).take(pa.array(np.flatnonzero(mask))), table.schema)
+
+
+def _described(on: str, window: Any, time: Any, options: Options) -> str:
+    """The arguments that say which rows belong to the join, those left out that are as usual."""
+    usual = {"match": "all", "order": "none", "lateness": 0}
+    chosen = {name: value for name, default in usual.items() if (value := getattr(options, name)) != default}
+    given = {"on": on, "window": described_windows(window), "time": time, "how": options.how, **chosen}
+    return ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import INT64_MAX, Integers, Mask, Rows, Words
+from ..arrays import INT64_MAX, INT64_MIN, Integers, Mask, Rows, Words
 from ..compile.cache import compiled_with
 from .meetings import smallest_row
 from .runs import RunBuffer
@@ -33,7 +33,10 @@ class ClosestPartners:
         self._open = RunBuffer()
         """(coordinate, row) of all undecided rows, and of decided ones that nobody has asked for since."""
         self._due = RunBuffer()
-        """(time, row): the row is decided, if it is not yet, once all partners to come are later than this time."""
+        """(time, row): once all partners to come are later than this time, the row may be decided. It is asked for once
+        when time has passed its own; only then each closer partner may make it due sooner."""
+        self._passed = INT64_MIN
+        """All partners to come have this time or a later one."""
         self._known: Integers = np.empty((4, 0), np.int64)
         """What is known of each row from `_base` on; see the numbers above."""
         self._decided: Mask = np.empty(0, np.bool_)
@@ -53,8 +56,7 @@ class ClosestPartners:
         self._known[COORDINATE, places], self._known[TIME, places] = coordinates, times
         self._open.push([coordinates, rows])
         self.count += len(rows)
-        if self._only_past:
-            self._due.push([times, rows])
+        self._due.push([times, rows])
 
     def offer(self, left: Rows, right: Rows, times: Rows) -> None:
         """Take pairs into account; `times` are those of the right rows."""
@@ -67,7 +69,8 @@ class ClosestPartners:
         places = improved[:count] - self._base
         self._improved[places] = False
         if not self._only_past:
-            self._due.push([last_rivals(known[TIME, places], known[PARTNER_TIME, places]), improved[:count]])
+            places = places[known[TIME, places] < self._passed]
+            self._due.push([self._last_rivals(places), places + self._base])
 
     def close_below(self, coordinate: int | None) -> tuple[Rows, Rows]:
         """Close windows (all of them for None); returns the rows that are decided by this, and their partners."""
@@ -76,9 +79,24 @@ class ClosestPartners:
 
     def decide_below(self, time: int) -> tuple[Rows, Rows]:
         """All partners to come have this time or a later one; returns the same."""
+        self._passed = max(self._passed, time)
         due = self._due.pop_below(time)
         rows = NO_ROWS if due is None else due[1]
-        return self._given_out(rows if self._only_past else np.unique(rows))
+        return self._given_out(rows if self._only_past else self._without_rivals(np.unique(rows), time))
+
+    def _without_rivals(self, rows: Rows, time: int) -> Rows:
+        """Those of some rows whose partners no later one can beat. The others wait on; what has no partner yet waits
+        for one."""
+        places = rows - self._base
+        places = places[places >= 0]
+        places = places[~self._decided[places] & (self._known[PARTNER, places] != NONE)]
+        last = self._last_rivals(places)
+        waits = last >= time
+        self._due.push([last[waits], places[waits] + self._base])
+        return places[~waits] + self._base
+
+    def _last_rivals(self, places: Rows) -> Integers:
+        return last_rivals(self._known[TIME, places], self._known[PARTNER_TIME, places])
 
     def _given_out(self, rows: Rows) -> tuple[Rows, Rows]:
         places = rows - self._base

@@ -21,7 +21,20 @@ from ..compile.cache import has_machine_code
 from ..compile.entries import address_of_entry
 from ..payload.segments import address_of
 from ..tasks import DONE, FULL, MORE, SLOT_WORDS, Job
-from .board import BUSY, ERRORS, STOP, THREAD_WORDS, THREADS, close_round, finished, put, set_flag, work, work_alone
+from .board import (
+    BUSY,
+    ERRORS,
+    OWN,
+    STOP,
+    THREAD_WORDS,
+    THREADS,
+    close_round,
+    finished,
+    put,
+    set_flag,
+    work,
+    work_alone,
+)
 from .helpers import Helpers
 
 T = TypeVar("T")
@@ -170,6 +183,7 @@ class Crew:
             if taken < 0:
                 taken = int(close_round(board))
             set_flag(board, STOP, 1)
+            taken -= int(board[OWN] > 0)  # the caller does not go on with its own part
             until = time.monotonic() + GRACE
             while not finished(board, taken) and time.monotonic() < until:
                 pass

@@ -9,6 +9,7 @@ time, which carries on with it.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -55,9 +56,17 @@ class ResultTime:
     def of(cls, spec: JoinSpec, frames: dict[Side, Any], name: Any) -> ResultTime | None:
         """What the call asks for, and what the inputs' watermarks need."""
         assert spec.options.time is not None
+        delay_of = delays(frames, spec.options.time)
         # Rows without a partner come when their windows close: they would be behind the watermark.
-        carries = len(delays(frames, spec.options.time)) == len(SIDES) and spec.options.how == "inner"
-        carries = carries and spec.options.match == "all"
+        carries = len(delay_of) == len(SIDES) and spec.options.how == "inner" and spec.options.match == "all"
+        if carries and spec.options.needs_order and spec.options.lateness >= _ticks(min(delay_of.values()), spec):
+            # Results that wait for longer than the watermark does would be behind it, too.
+            carries = False
+            warnings.warn(
+                "lateness: with count windows, results wait for the lateness, which is not below the delay of both "
+                "inputs' watermarks; so the result carries no watermark: give both the same delay, and no lateness",
+                stacklevel=3,
+            )
         taken = {column.lower() for column in [*spec.result.names, *([LATE] if spec.keeps_late else [])]}
         if name is None:
             if not carries:
@@ -89,6 +98,12 @@ def _result_time(spec: JoinSpec) -> Column:
         del columns[1:]
     values = [F.col(f"`{name.replace('`', '``')}`") for name in columns]
     return F.greatest(*values) if len(values) > 1 else values[0]
+
+
+def _ticks(milliseconds: int, spec: JoinSpec) -> int:
+    assert spec.options.time is not None
+    assert spec.options.time.unit != "int"
+    return milliseconds * 1_000_000 // NANOSECONDS_PER_TICK[spec.options.time.unit]
 
 
 def _furthest_back(spec: JoinSpec) -> int:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -35,6 +38,7 @@ def run(
     check_brokers(job)
     screen = Screen(Console(quiet=quiet), job.name)
     screen.say(f"{job.name}: starting Spark")
+    _silence_py4j()
     with _spark_log(job) as log:
         spark = _open_session(job, log)
         try:
@@ -44,8 +48,14 @@ def run(
             failure = query.exception()
             if failure is not None:
                 raise _Failed(f"{path}: the query failed: {_cause(str(failure))}")
+        except Exception as error:
+            end = _end_of_the_jvm(spark, AT_ONCE if isinstance(error, StreamJoinError) else DYING_SECONDS)
+            if end is None:
+                raise
+            way_on = "; run the job again: it goes on from its checkpoint" if "checkpoint" in job.sink else ""
+            raise _Failed(f"{path}: Spark's JVM {end}, and the query with it{way_on}") from None
         finally:
-            spark.stop()
+            _stop(spark)
     if stopped_by == signal.SIGINT:
         raise KeyboardInterrupt
     if stopped_by is not None:
@@ -55,8 +65,9 @@ def run(
 def start(job: Job, spark: Any, *, once: bool = False) -> Any:
     """Start the job's streaming query in a session that meets its needs."""
     left, right = (read_source(spark, job, name, table) for name, table in (("left", job.left), ("right", job.right)))
+    checkpoint = job.absolute(job.sink["checkpoint"]) if "checkpoint" in job.sink else None
     try:
-        joined = stream_join(left, right, **job.join)
+        joined = stream_join(left, right, **job.join, checkpoint=checkpoint)
     except StreamJoinError as error:
         raise _in_file(job, error) from None
     writer = write_sink(job, joined)
@@ -80,6 +91,10 @@ def _in_file(job: Job, error: StreamJoinError) -> ArgumentError:
         return job.error(argument, None, rest)
     return job.error("join", None, message)
 
+
+AT_ONCE, DYING_SECONDS = 0.1, 5.0
+"""So long a dying JVM may take until it is gone: after an error that may have another cause, and when it cannot be
+reached."""
 
 # -- the session, and where it writes its log ----------------------------------------------------------------------
 
@@ -142,6 +157,17 @@ def _redact(job: Job, log: Path) -> None:
     os.replace(clean, log)
 
 
+def _silence_py4j() -> None:
+    """When the JVM dies, Py4J logs traces, also through the root logger, until this process ends. The command says what
+    has happened."""
+    logging.getLogger().addFilter(_is_not_of_py4j)
+    logging.getLogger("py4j").propagate = False
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
+
+
 @contextlib.contextmanager
 def _stderr_to(file: IO[bytes]) -> Iterator[None]:
     """Processes that start meanwhile write their standard error to the file, also afterwards."""
@@ -153,6 +179,33 @@ def _stderr_to(file: IO[bytes]) -> Iterator[None]:
     finally:
         os.dup2(saved, 2)
         os.close(saved)
+
+
+def _end_of_the_jvm(spark: Any, patience: float = DYING_SECONDS) -> str | None:
+    """How the JVM has ended; None if it runs, or was not started here."""
+    process = getattr(spark.sparkContext._gateway, "proc", None)
+    if process is None:
+        return None
+    try:
+        status = process.wait(patience)
+    except subprocess.TimeoutExpired:
+        return None
+    if status >= 0:
+        return f"has ended with exit status {status}"
+    name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
+    hint = " (where memory is short, the operating system does so)" if name == "SIGKILL" else ""
+    return f"was ended by {name}{hint}"
+
+
+def _stop(spark: Any) -> None:
+    """Stop Spark, unless it is no more."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            spark.stop()
+    except Exception:
+        if _end_of_the_jvm(spark) is None:
+            raise
 
 
 def _cause(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..arguments import meant
 from ..errors import ArgumentError
 from ..window import parse_duration
 from . import no_code
@@ -69,7 +69,7 @@ ANY_SOURCE: Keys = {"format": TEXT, "columns": TEXTS, "where": TEXT, "options": 
 ANY_SINK: Keys = {"format": TEXT, "checkpoint": TEXT, "options": SETTINGS}
 JOIN: Keys = {
     **dict.fromkeys(("on", "window", "time", "lateness", "idle_timeout", "how", "routing", "index", "aliases"), ANY),
-    **dict.fromkeys(("match", "late"), ANY),
+    **dict.fromkeys(("match", "late", "null_time"), ANY),
     **dict.fromkeys(("suffix", "result_time"), TEXT),
     "partitions": COUNT,
 }
@@ -90,7 +90,7 @@ class Job:
         self.secrets = secrets_in(tables)
         for name in tables:
             if name not in TABLES:
-                raise self.error(name, None, f"there is no such table{_meant(name, TABLES)}; {_choose(TABLES)}")
+                raise self.error(name, None, f"there is no such table{meant(name, TABLES)}; {_choose(TABLES)}")
         for name in ("left", "right", "join", "sink"):
             if name not in tables:
                 raise self.error(None, None, f"the table [{name}] is missing")
@@ -149,7 +149,7 @@ class Job:
             raise self.error(name, None, f"format is missing; {_choose(formats)}")
         chosen = table["format"]
         if not isinstance(chosen, str) or chosen not in formats:
-            message = f"{chosen!r} is not valid{_meant(chosen, formats)}; {_choose(formats)}"
+            message = f"{chosen!r} is not valid{meant(chosen, formats)}; {_choose(formats)}"
             raise self.error(name, "format", message)
         keys = {**formats[chosen], **always}
         return self._checked(name, table, keys, [key for key in REQUIRED if key in keys])
@@ -158,7 +158,7 @@ class Job:
         """The table, if its keys are known, their values fit, and no required key is missing."""
         for key, value in table.items():
             if key not in keys:
-                raise self.error(name, key, f"there is no such key here{_meant(key, keys)}; {_choose(sorted(keys))}")
+                raise self.error(name, key, f"there is no such key here{meant(key, keys)}; {_choose(sorted(keys))}")
             if not keys[key].fits(value):
                 raise self.error(name, key, f"{masked(value)!r} is not valid; give {keys[key].words}")
         for key in required:
@@ -239,11 +239,6 @@ def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     for key, value in table.items():
         flat.update(_flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value})
     return flat
-
-
-def _meant(name: Any, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(str(name), list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _choose(known: Iterable[str]) -> str:

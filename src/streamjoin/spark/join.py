@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StringType, StructField, StructType
 
-from ..engine.options import How, IndexName, Late, Match
+from ..arguments import unknown_argument
+from ..engine.options import How, IndexName, Late, Match, NullTime
 from ..engine.window_join import LatenessArgument, WindowArgument
 from ..errors import ArgumentError
 from ..predicate import Predicate
 from ..side import SIDES
+from .checkpoint import check_checkpoint
+from .ended_queries import remove_when_ended
 from .event_time import ResultTime
 from .messages import MESSAGE
 from .metric_names import unused_name
+from .null_times import with_times
 from .outputs import COUNTS, FIGURES, OUTPUT
 from .pack import Pack
 from .plan_join import plan_join
 from .processor import JoinProcessor, RouteProcessor
-from .progress import UNDECLARED, warn_of_late_rows
+from .progress import JOIN, UNDECLARED, WorkerFigures, give_advice
+from .python_workers import cache_roots
 from .settle import Settle
 from .spec import JoinSpec, Routing
 from .unpack import LATE, Unpack
@@ -42,7 +49,7 @@ def stream_join(
     left: Any,
     right: Any,
     *,
-    on: Predicate,
+    on: Predicate | Column,
     window: WindowArgument | tuple[WindowArgument, WindowArgument],
     time: str | tuple[str, str] | None = None,
     lateness: LatenessArgument | None = None,
@@ -53,11 +60,13 @@ def stream_join(
     index: IndexName = "auto",
     aliases: Sequence[str] | None = None,
     late: Late = "drop",
+    null_time: NullTime = "error",
     suffix: str = "_right",
     idle_timeout: LatenessArgument | None = None,
     result_time: str | None = None,
     name: str | None = None,
     cache_dir: str | None = None,
+    checkpoint: str | None = None,
     **others: Any,
 ) -> Any:
     """Join two DataFrames, both streaming or both not, within windows.
@@ -67,7 +76,7 @@ def stream_join(
     the result in append mode. The query's progress has figures under `observedMetrics[name]`; the name is "streamjoin"
     if none is given, or "streamjoin_2" and so on where the inputs are themselves results of joins. With `late="keep"`
     the result has another column, `late`: NULL for results, "left" or "right" for a late row, which has values only in
-    the columns of its own side.
+    the columns of its own side. With `null_time="drop"`, rows without a timestamp take part in nothing and are counted.
 
     `lateness` is 0 if it is not given, and the first late row is then told in the log; over inputs with a watermark it
     is the watermark's delay. `result_time` names another column, with the later of both timestamps. Where both inputs
@@ -76,50 +85,59 @@ def stream_join(
 
     `partitions` is the number of workers that share the windows. It is at most `spark.sql.shuffle.partitions`, which
     is also the default, up to 32. Executors keep files in `cache_dir`, so that restarted Python processes need not
-    rebuild the windows; by default they lie beside Spark's own files.
+    rebuild the windows; by default they lie beside Spark's own files. `checkpoint` is the checkpoint location that the
+    query will have: if it belongs to a query with another join, which cannot go on as this one, this call says so.
     """
     for other in others:
         if other in NOT_ON_SPARK:
             raise ArgumentError(f"{other}: stream_join has no such argument; {NOT_ON_SPARK[other]}")
-        raise TypeError(f"stream_join() got an unexpected keyword argument {other!r}")
+        raise unknown_argument("stream_join", other, _ARGUMENTS)
     if name is not None and (not isinstance(name, str) or not name):
         raise ArgumentError(f"name: {name!r} is not valid; give a text")
     spec = plan_join(
         left, right, on=on, window=window, time=time, lateness=lateness, partitions=partitions, routing=routing,
         how=how, match=match, index=index, aliases=aliases, late=late, suffix=suffix, idle_timeout=idle_timeout,
-        cache_dir=cache_dir,
+        cache_dir=cache_dir, null_time=null_time,
     )  # fmt: skip
     its_time = ResultTime.of(spec, {"left": left, "right": right}, result_time)
-    if not (spec.bounded or spec.lateness_declared):
-        warn_of_late_rows(left.sparkSession)
-    joined = pipeline(spec, left, right, name or unused_name(left, right))
+    if not spec.bounded:
+        give_advice(left.sparkSession)
+        remove_when_ended(left.sparkSession, spec.identity, cache_roots(left.sparkSession, cache_dir))
+    name = name or unused_name(left, right)
+    if checkpoint is not None and not spec.bounded:
+        check_checkpoint(left.sparkSession, checkpoint, name, spec)
+    joined = pipeline(spec, left, right, name)
     return joined if its_time is None else its_time.added_to(joined, spec)
+
+
+_ARGUMENTS = [name for name, p in inspect.signature(stream_join).parameters.items() if p.kind is p.KEYWORD_ONLY]
 
 
 def pipeline(
     spec: JoinSpec, left: Any, right: Any, name: str, processor: Callable[[JoinSpec], StatefulProcessor] = JoinProcessor
 ) -> Any:
     """The five steps of PanJoin (section III-A) over DataFrames."""
-    packed = (
-        _plainly_named(left)
-        .mapInArrow(_function(Pack(spec, "left")), MESSAGE)
-        .unionByName(_plainly_named(right).mapInArrow(_function(Pack(spec, "right")), MESSAGE))
-    )
-    if spec.routing == "broadcast":
+    frames = {"left": _plainly_named(left), "right": _plainly_named(right)}
+    packs = [
+        with_times(spec, side, frames[side], name).mapInArrow(_function(Pack(spec, side)), MESSAGE) for side in SIDES
+    ]
+    packed = packs[0].unionByName(packs[1])
+    if spec.sends_all_to_all:
         packed = packed.withColumn("worker", F.explode(F.array(*[F.lit(worker) for worker in spec.workers])))
-    if spec.routing == "range":
+    if spec.has_routers:
         packed = packed.groupBy("worker").transformWithState(RouteProcessor(spec), MESSAGE, "Append", "None")
     found = packed.groupBy("worker").transformWithState(processor(spec), OUTPUT, "Append", "None")
     totals = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in COUNTS]
-    per_worker = F.struct("worker", "left_window", "right_window", "out", "seconds")
-    if any(spec.settles(side) for side in SIDES):
+    per_worker = F.struct(*WorkerFigures.__dataclass_fields__)
+    if spec.has_settling:
         found = found.repartition("worker").mapInArrow(_function(Settle(spec)), OUTPUT)
-    routed = F.lit(f"{spec.routing}: {spec.why}")
+    routed, identity = F.lit(f"{spec.routing}: {spec.why}"), F.lit(spec.identity)
     undeclared = [] if spec.lateness_declared else [F.max(F.lit(True)).alias(UNDECLARED)]
     watched = found.observe(
         name,
         *totals,
         F.coalesce(F.max(routed), routed).alias("routing"),
+        F.coalesce(F.max(identity), identity).alias(JOIN),
         F.max("seconds").alias("slowest_s"),
         F.avg("seconds").alias("mean_s"),
         F.collect_list(F.when(F.col("kind") == FIGURES, per_worker)).alias("workers"),

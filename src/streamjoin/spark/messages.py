@@ -105,7 +105,7 @@ def binary_value(body: bytes | memoryview) -> pa.Array:
 
 
 def _write(sink: pa.NativeFile, table: pa.Table, compression: str | None = None) -> None:
-    options = pa.ipc.IpcWriteOptions(compression=compression)
+    options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=False)  # all cores have tasks of their own
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
 

@@ -9,7 +9,10 @@ import pyarrow as pa
 
 from .messages import BLOB_BYTES, row_bytes
 
-COUNTS = ("left_in", "right_in", "left_late", "right_late", "out", "unmatched", "left_window", "right_window")
+COUNTS = (
+    "left_in", "right_in", "left_late", "right_late", "out", "unmatched", "left_window", "right_window", "rows_held",
+    "bytes_held",
+)  # fmt: skip
 _FIELDS: list[tuple[str, str, pa.DataType]] = [
     ("worker", "int", pa.int32()),
     ("kind", "string", pa.string()),
@@ -19,9 +22,9 @@ _FIELDS: list[tuple[str, str, pa.DataType]] = [
 ]
 OUTPUT = ", ".join(f"{name} {type_}" for name, type_, _ in _FIELDS)
 ARROW_OUTPUT = pa.schema([(name, type_) for name, _, type_ in _FIELDS])
-RESULT, FIGURES = "result", "figures"
-"""Kinds of output: packed results and a worker's figures; packed late rows have their side as the kind. `settle` has
-further kinds."""
+RESULT, FILED, FIGURES = "result", "filed", "figures"
+"""Kinds of output: packed results, the name of a file with them (see `handover`), and a worker's figures; packed late
+rows have their side as the kind. `settle` has further kinds."""
 
 
 class Output(NamedTuple):

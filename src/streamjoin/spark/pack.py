@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import INT64_MIN, Integers
+from ..predicate.slots import SlotValues
 from ..side import Side
-from .blocks import Blocks, Share, hash_shares
+from .blocks import Blocks, Share
 from .identity import identities, places_of
+from .key_router import live_keys
 from .messages import ARROW_MESSAGE, EVERY_WORKER, POSITION, ROLE, binary_value, to_view
 from .process import spare_collector
 from .range_keys import RangeKeys, sampled
@@ -37,11 +39,11 @@ class Pack:
     def messages(self, partition: int, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         """The messages of a partition, whose chunks are these tables.
 
-        For `range`, the last ones have a sample of all its keys. The sample does not depend on the order of the rows:
-        all routers must compute the same splitters, also from a partition that Spark has computed again.
+        Where there are routers, the last ones have a sample of all its keys. It does not depend on the order of the
+        rows: all routers must come to the same conclusions, also from a partition that Spark has computed again.
         """
         spec, side = self._spec, self._side
-        if spec.routing != "range":
+        if not spec.has_routers:
             for chunk, table in enumerate(tables):
                 yield from self._of_chunk(partition, chunk, table)
             return
@@ -49,10 +51,12 @@ class Pack:
         rows, latest, chunk = 0, INT64_MIN, -1
         for chunk, table in enumerate(tables):
             yield from self._of_chunk(partition, chunk, table)
-            keys.append(RangeKeys.of(spec).keys(side, spec.slots(side, table).columns))
+            keys.append(_keys(spec, side, spec.slots(side, table)))
             rows, latest = rows + table.num_rows, max(latest, int(spec.times(side, table).max()))
         if rows:
-            sample = sampled(np.concatenate(keys), -(-rows // CHUNK_ROWS)).tobytes()
+            every = np.concatenate(keys)
+            some = sampled(every, -(-rows // CHUNK_ROWS))
+            sample = (np.concatenate([[len(every)], some]) if spec.routing == "hash" else some).tobytes()
             for worker in spec.workers:
                 yield _message(worker, side, partition, chunk + 1, rows, latest, None, None, sample)
 
@@ -61,11 +65,11 @@ class Pack:
         spec, side = self._spec, self._side
         times = spec.times(side, table)
         head = side, partition, chunk, len(times), int(times.max())
-        if spec.routing == "broadcast":
+        if spec.sends_all_to_all:
             yield _message(EVERY_WORKER, *head, None, to_view(table))
             return
         all_times = times.tobytes() if spec.options.needs_order else None
-        if spec.routing == "range":
+        if spec.has_routers:
             # Not by chunk: if Spark computes the partition again, its rows may lie in other chunks.
             router = spec.workers[partition % len(spec.workers)]
             yield _message(router, *head, all_times, to_view(table))
@@ -76,8 +80,7 @@ class Pack:
             return places_of(identities(spec, side, table.take(pa.array(rows)), times[rows]), len(spec.workers))
 
         slots = spec.slots(side, table)
-        by_hash = spec.routing == "hash"
-        shares = hash_shares(spec, side, slots, idle) if by_hash else Blocks(spec).shares(side, slots, idle)
+        shares = Blocks(spec).shares(side, slots, idle)
         for worker, share in zip(spec.workers, shares, strict=True):
             yield _message(worker, *head, all_times, self._body(table, share))
 
@@ -90,6 +93,11 @@ class Pack:
         if self._spec.options.needs_order:
             part = part.append_column(POSITION, pa.array(share.rows.astype(np.int32)))
         return to_view(part)
+
+
+def _keys(spec: JoinSpec, side: Side, slots: SlotValues) -> Integers:
+    """The keys by which routers decide."""
+    return live_keys(spec, side, slots) if spec.routing == "hash" else RangeKeys.of(spec).keys(side, slots.columns)
 
 
 def chunks(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

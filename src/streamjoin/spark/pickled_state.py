@@ -28,6 +28,8 @@ STATES = {
     ("streamjoin.spark.worker_state", "MarksEntry"),
     ("streamjoin.spark.router", "RouterState"),
     ("streamjoin.spark.router", "Generation"),
+    ("streamjoin.spark.key_router", "KeyRouterState"),
+    ("streamjoin.spark.key_router", "Spread"),
     ("streamjoin.flow.order", "MergedOrder"),
     ("streamjoin.flow.order", "History"),
     ("streamjoin.integer_deque", "IntegerDeque"),

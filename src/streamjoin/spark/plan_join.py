@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from inspect import signature
 from typing import Any
 
@@ -15,13 +16,17 @@ from ..arrow.fields import readable
 from ..arrow.tables import result_schema
 from ..arrow.times import time_columns
 from ..engine.options import check_options
-from ..errors import ArgumentError, PredicateError, SchemaError
-from ..predicate import Predicate, not_too_deep, plan_for
+from ..errors import ArgumentError, SchemaError
+from ..predicate import Predicate, check_aliases, not_too_deep, plan_for
+from ..predicate.analyse import make_plan
+from ..predicate.canonical import canonical
 from ..predicate.expr import Cast, Column, Constant, Expr, walk
 from ..predicate.lower import lower
 from ..predicate.render import render
 from ..side import SIDES, Side
 from ..window import TimeUnit, lateness_ticks
+from .columns import sql_of
+from .ended_queries import ended_joins
 from .event_time import delays, usual_lateness
 from .partitions import spread_workers
 from .routing import choose_routing
@@ -38,9 +43,9 @@ _TIME_ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_a
 
 
 def plan_join(
-    left: Any, right: Any, *, on: Predicate, window: Any, time: Any, lateness: Any, partitions: Any, routing: Any,
-    how: Any, index: Any, aliases: Any, late: Any, cache_dir: str | None,
-    match: Any = "all", suffix: Any = "_right", idle_timeout: Any = None,
+    left: Any, right: Any, *, on: Predicate | SparkColumn, window: Any, time: Any, lateness: Any, partitions: Any,
+    routing: Any, how: Any, index: Any, aliases: Any, late: Any, cache_dir: str | None,
+    match: Any = "all", null_time: Any = "error", suffix: Any = "_right", idle_timeout: Any = None,
 ) -> JoinSpec:  # fmt: skip
     """Check the arguments, and plan the join of two DataFrames."""
     session = _check_frames(left, right)
@@ -48,10 +53,8 @@ def plan_join(
         raise ArgumentError(f"cache_dir: {cache_dir!r} is not valid; give a directory's path as a text")
     schemas: dict[Side, pa.Schema] = {"left": _arrow_schema(left, "left"), "right": _arrow_schema(right, "right")}
     if isinstance(on, SparkColumn):
-        raise PredicateError(
-            "on: a Column of PySpark does not say what it is made of; write the condition as SQL text, or with "
-            "streamjoin.col, which has the same operators"
-        )
+        with not_too_deep():
+            on = sql_of(on, {"left": left, "right": right}, check_aliases(aliases))
     if time is None:
         raise ArgumentError(
             "time: the Spark pipeline needs a time column, since the rows of a DataFrame have no other order; "
@@ -64,7 +67,9 @@ def plan_join(
     assert columns is not None
     delay_of = delays({"left": left, "right": right}, columns)
     with not_too_deep():
-        plan = plan_for(on, schemas["left"], schemas["right"], aliases, case_sensitive=case_sensitive)
+        given = plan_for(on, schemas["left"], schemas["right"], aliases, case_sensitive=case_sensitive)
+        # What is stored where depends on the plan, so all spellings of a predicate must have the same one.
+        plan = make_plan(canonical(given.predicate))
         lowered = lower(plan)
     _check_collations(plan.predicate, {"left": left, "right": right}, schemas)
     _check_time_zone(plan.predicate, str(session.conf.get("spark.sql.session.timeZone")))
@@ -73,7 +78,7 @@ def plan_join(
     options = check_options(
         schemas["left"], schemas["right"], window=window, time=time,
         lateness=usual_lateness(delay_of) if lateness is None else lateness, how=how, match=match,
-        algorithm="auto", index=index, workers=1, order=order, late=late,
+        algorithm="auto", index=index, workers=1, order=order, late=late, null_time=null_time,
         has_equality=bool(plan.equalities), has_order=lowered.has_order,
     )  # fmt: skip
     streaming = bool(left.isStreaming)
@@ -92,7 +97,9 @@ def plan_join(
         block_size=route.block_size,
         why=route.why,
         on=render(plan.predicate),
+        spellings=(render(given.predicate),) if replace(given, predicate=plan.predicate) == plan else (),
         cache_directory=cache_dir,
+        ended=ended_joins(),
         idle_timeout=_idle_ticks(idle_timeout, columns.unit),
         lateness_declared=lateness is not None or bool(delay_of),
     )

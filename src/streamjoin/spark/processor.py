@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
@@ -12,8 +13,10 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from ..errors import DataError
 from ..side import SIDES
+from .handover import Handover
+from .key_router import KeyRouter
 from .messages import ChunkMessage, to_view
-from .outputs import COUNTS, FIGURES, RESULT, Output, blobs
+from .outputs import COUNTS, FIGURES, FILED, RESULT, Output, blobs
 from .process import spare_collector
 from .router import Router
 from .spec import JoinSpec
@@ -22,6 +25,7 @@ from .worker import Worker
 MOST_BYTES = 2**31 - 2**20
 NAME, BODY = StructType([StructField("name", StringType())]), StructType([StructField("body", BinaryType())])
 """The types of names and values in the state store. As texts, each task would send them to the JVM to be parsed."""
+ROUTERS: dict[str, type[Router | KeyRouter]] = {"range": Router, "hash": KeyRouter}
 _NO_FIGURES = dict.fromkeys((*COUNTS, "seconds"))
 
 
@@ -61,10 +65,12 @@ class JoinProcessor(_Stateful):
 
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
         worker = Worker(self._spec, self._spec.workers.index(key[0]), _StateStore(self._values))
-        packed = 0
+        handover, packed = Handover(self._spec), 0
         results = worker.step([ChunkMessage.of(row) for row in rows])
         for output in chain((Output(key[0], RESULT, table) for table in results), self._behind(key[0], worker)):
             for blob in blobs(output.table):
+                if output.kind == RESULT and handover.takes(blob):
+                    continue
                 body = to_view(blob)
                 packed += len(body)
                 if packed > MOST_BYTES:
@@ -73,6 +79,9 @@ class JoinProcessor(_Stateful):
                         "take; make micro-batches smaller (maxFilesPerTrigger and the like) or give more partitions"
                     )
                 yield Row(worker=output.worker, kind=output.kind, body=body, **_NO_FIGURES)
+        handover.close()
+        if handover.name is not None:
+            yield Row(worker=key[0], kind=FILED, body=os.fsencode(handover.name), **_NO_FIGURES)
         yield Row(worker=key[0], kind=FIGURES, body=None, **worker.figures)
 
     def _behind(self, number: int, worker: Worker) -> Iterator[Output]:
@@ -86,6 +95,6 @@ class RouteProcessor(_Stateful):
     """A grouping key is a router."""
 
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
-        router = Router(self._spec, _StateStore(self._values))
+        router = ROUTERS[self._spec.routing](self._spec, _StateStore(self._values))
         for worker, message in router.step([ChunkMessage.of(row) for row in rows]):
             yield message.row(worker)

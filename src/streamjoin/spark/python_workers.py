@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -13,9 +13,9 @@ from ..errors import StateError
 from ..version import __version__
 
 MODULE = "streamjoin.version"
-_FOUND = "version string, problem string, python string"
-_FIT: WeakSet[Any] = WeakSet()
-"""Applications (on a Connect server: sessions) whose workers have been asked."""
+_FOUND = "version string, problem string, python string, directory string"
+_FIT: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
+"""Applications (on a Connect server: sessions) whose workers have been asked, and where one keeps files by default."""
 
 
 def check_python_workers(session: Any) -> None:
@@ -26,7 +26,7 @@ def check_python_workers(session: Any) -> None:
         application = session
     if application in _FIT:
         return
-    ((version, problem, python),) = session.range(0, 1, 1, 1).mapInArrow(_look(MODULE), _FOUND).collect()
+    ((version, problem, python, directory),) = session.range(0, 1, 1, 1).mapInArrow(_look(MODULE), _FOUND).collect()
     remedy = (
         f"install streamjoin[spark] {__version__} for that interpreter on every machine, or set spark.pyspark.python"
     )
@@ -39,7 +39,16 @@ def check_python_workers(session: Any) -> None:
             f"stream_join: Spark's Python workers ({python}) have streamjoin {version}, and the driver {__version__}; "
             f"{remedy}"
         )
-    _FIT.add(application)
+    _FIT[application] = directory
+
+
+def cache_roots(session: Any, given: str | None) -> list[str]:
+    """Where the caches of this driver's joins lie, if any are on this machine; nowhere on Spark Connect."""
+    try:
+        root = given or _FIT.get(session.sparkContext)
+    except PySparkException:
+        return []
+    return [root] if root else []
 
 
 def _look(module: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -48,6 +57,7 @@ def _look(module: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Recor
 
     def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import importlib
+        import os
         import sys
 
         import pyarrow
@@ -58,7 +68,8 @@ def _look(module: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Recor
                 version = str(importlib.import_module(module).__version__)
             except Exception as error:
                 problem = str(error)
-            found = {"version": [version], "problem": [problem], "python": [sys.executable]}
+            directory = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
+            found = {"version": [version], "problem": [problem], "python": [sys.executable], "directory": [directory]}
             types = pyarrow.schema([(name, pyarrow.string()) for name in found])
             yield pyarrow.RecordBatch.from_pydict(found, types)
 

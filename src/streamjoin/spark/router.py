@@ -8,25 +8,24 @@ points that its own generation would have sent there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import INT64_MIN, Integers, Words
-from ..errors import StateError
+from ..arrays import INT64_MIN, Integers, Mask, Words
 from ..flow.front import AsFound
 from ..side import SIDES, Side
 from ..store.rap_table import adjusted_splitters, sampled_splitters
-from . import pickled_state
 from .identity import identities, places_of
 from .keyed_state import KeyedState
 from .messages import POSITION, ROLE, ChunkMessage, RowRole, from_bytes, to_view
 from .plain import Plain
 from .range_keys import NOTES, RangeKeys, owners
-from .sealed_values import OLD_PICKLE, SealedState
+from .sealed_values import SealedState
 from .spec import JoinSpec
+from .stored_states import loaded
 
 NAME = "router"
 """The name of the router's state among the values of its `KeyedState`."""
@@ -91,15 +90,6 @@ class RouterState:
 STATES = Plain({"router": RouterState, "generation": Generation})
 
 
-def load_router(body: bytes | memoryview) -> RouterState:
-    """The state of a router, also from a version that pickled it."""
-    old = bytes(body[:1]) == OLD_PICKLE
-    loaded = pickled_state.load(body) if old else STATES.load(body)
-    if not isinstance(loaded, RouterState):
-        raise StateError(f"the state is damaged: a router kept a {type(loaded).__name__}")
-    return loaded
-
-
 class Router:
     """Cuts the chunks that it gets, and tells every worker about them."""
 
@@ -109,7 +99,7 @@ class Router:
 
     def step(self, messages: Sequence[ChunkMessage]) -> Iterator[tuple[int, ChunkMessage]]:
         body = self._state.get(NAME)
-        kept: RouterState = RouterState() if body is None else load_router(body)
+        kept: RouterState = RouterState() if body is None else loaded(body, STATES, RouterState)
         messages = sorted(messages, key=lambda message: (message.side, *message.order))
         living = self._living(kept)
         self._follow(kept, living, messages)
@@ -130,53 +120,26 @@ class Router:
         """The generations under which something is stored that a future tuple may meet, and always the last one."""
         if self._spec.options.needs_order:
             return list(kept.generations)
-        front = AsFound(self._spec.options.windows, self._spec.progress(kept.furthest))
-        floors = {side: front.floor(side) for side in SIDES}
+        floor_of = floors(self._spec, kept.furthest)
 
         def lives(generation: Generation) -> bool:
-            return any(floor is None or generation.latest[side] >= floor for side, floor in floors.items())
+            return any(floor is None or generation.latest[side] >= floor for side, floor in floor_of.items())
 
         return [g for g in kept.generations[:-1] if lives(g)] + kept.generations[-1:]
 
     def _cut(
         self, message: ChunkMessage, living: Sequence[Generation], note: bytes
     ) -> Iterator[tuple[int, ChunkMessage]]:
-        spec, side = self._spec, message.side
+        side = message.side
         assert message.body is not None
         table = from_bytes(message.body)
-        slots = spec.slots(side, table)
+        slots = self._spec.slots(side, table)
         stored = self._keys.touched(side, slots.columns, living[-1].splitters)
         sent = [mask.copy() for mask in stored]
         for generation in living[:-1]:
             for mask, touched in zip(sent, self._keys.touched(side, slots.columns, generation.splitters), strict=True):
                 mask |= touched
-        if slots.live is not None:
-            for mask in (*stored, *sent):
-                mask &= slots.live
-        nowhere = np.flatnonzero(~np.logical_or.reduce(stored))
-        times = spec.times(side, table)[nowhere]
-        chosen = places_of(identities(spec, side, table.take(pa.array(nowhere)), times), len(stored))
-        for worker, mask in enumerate(stored):  # rows that match nothing: any worker will do, their values choose it
-            mask[nowhere[chosen == worker]] = True
-            sent[worker] |= mask
-        answered = np.zeros(table.num_rows, np.bool_)
-        for worker, number in enumerate(spec.workers):
-            rows = np.flatnonzero(sent[worker])
-            storing = np.where(answered[rows], RowRole.STORED, RowRole.ANSWERED)
-            role = np.where(stored[worker][rows], storing, RowRole.PROBING)
-            answered |= stored[worker]
-            yield number, ChunkMessage(
-                side, message.partition, message.chunk, message.rows, message.latest, message.times,
-                self._body(table, rows, role), note,
-            )  # fmt: skip
-
-    def _body(self, table: pa.Table, rows: Integers, role: Integers) -> memoryview | None:
-        if not len(rows):
-            return None
-        cut = table.take(pa.array(rows)).append_column(ROLE, pa.array(role.astype(np.int8)))
-        if self._spec.options.needs_order:
-            cut = cut.append_column(POSITION, pa.array(rows.astype(np.int32)))
-        return to_view(cut)
+        yield from cut(self._spec, message, table, slots.live, stored, sent, note)
 
     def _follow(self, kept: RouterState, living: list[Generation], messages: Sequence[ChunkMessage]) -> None:
         """Begin a new generation if this batch's keys would fall unevenly. The first batch begins the first one."""
@@ -204,6 +167,49 @@ class Router:
         if len(living) < MOST_GENERATIONS and _load(samples, splitters).max() < BETTER * load.max():
             kept.upper = upper
             living.append(Generation(living[-1].number + 1, splitters))
+
+
+def floors(spec: JoinSpec, furthest: Mapping[Side, int | None]) -> dict[Side, int | None]:
+    """In time windows: no future row meets one of a side below its floor."""
+    front = AsFound(spec.options.windows, spec.progress(furthest))
+    return {side: front.floor(side) for side in SIDES}
+
+
+def cut(
+    spec: JoinSpec, message: ChunkMessage, table: pa.Table, live: Mask | None,
+    stored: Sequence[Mask], sent: Sequence[Mask], note: bytes | None = None,
+) -> Iterator[tuple[int, ChunkMessage]]:  # fmt: skip
+    """A chunk's messages to all workers, given which of its rows each one stores, and which it gets at all. The first
+    of those that store a row answers for it."""
+    side = message.side
+    if live is not None:
+        for mask in (*stored, *sent):
+            mask &= live
+    nowhere = np.flatnonzero(~np.logical_or.reduce(stored))
+    times = spec.times(side, table)[nowhere]
+    chosen = places_of(identities(spec, side, table.take(pa.array(nowhere)), times), len(stored))
+    for worker, mask in enumerate(stored):  # rows that match nothing: any worker will do, their values choose it
+        mask[nowhere[chosen == worker]] = True
+        sent[worker][mask] = True
+    answered = np.zeros(table.num_rows, np.bool_)
+    for worker, number in enumerate(spec.workers):
+        rows = np.flatnonzero(sent[worker])
+        storing = np.where(answered[rows], RowRole.STORED, RowRole.ANSWERED)
+        role = np.where(stored[worker][rows], storing, RowRole.PROBING)
+        answered |= stored[worker]
+        yield number, ChunkMessage(
+            side, message.partition, message.chunk, message.rows, message.latest, message.times,
+            _body(spec, table, rows, role), note,
+        )  # fmt: skip
+
+
+def _body(spec: JoinSpec, table: pa.Table, rows: Integers, role: Integers) -> memoryview | None:
+    if not len(rows):
+        return None
+    cut = table.take(pa.array(rows)).append_column(ROLE, pa.array(role.astype(np.int8)))
+    if spec.options.needs_order:
+        cut = cut.append_column(POSITION, pa.array(rows.astype(np.int32)))
+    return to_view(cut)
 
 
 def _load(samples: Sequence[tuple[Integers, int]], splitters: Integers) -> Integers:

@@ -13,13 +13,12 @@ written (see `segment_files`) is made again.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import threading
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -30,14 +29,17 @@ from ..arrays import Integers, Mask
 from ..side import Side
 from ..store import Index
 from . import segment_files
+from .cache_directories import claim, directory_of, sweep
+from .local_files import local_directory, remove
 from .messages import from_bytes, to_bytes
+from .narrow import narrowed, widened
 from .spec import JoinSpec
 
 COORDINATE, HOME = "__streamjoin_coordinate", "__streamjoin_home"
 WORKERS_KEPT = 4
 """A process keeps in memory the segments of so many workers, those that it ran last."""
-LEFT_BEHIND, ABANDONED = 600, 86_400
-"""Seconds after which a file is removed that no state names, and after which an unused directory of a join is."""
+LEFT_BEHIND = 600
+"""Seconds after which a file is removed that no state names."""
 
 
 @dataclass(slots=True)
@@ -64,11 +66,11 @@ def packed(spec: JoinSpec, table: pa.Table, coordinate: Integers, home: Mask | N
         table = table.append_column(COORDINATE, pa.array(coordinate))
     if home is not None:
         table = table.append_column(HOME, pa.array(home))
-    return to_bytes(table)
+    return to_bytes(narrowed(table))
 
 
 def unpacked(spec: JoinSpec, side: Side, body: bytes | memoryview) -> tuple[pa.Table, Integers, Mask | None]:
-    table = from_bytes(body)
+    table = widened(from_bytes(body))
     home = table.column(HOME).to_numpy() if HOME in table.column_names else None
     coordinate = table.column(COORDINATE).to_numpy() if spec.options.needs_order else None
     table = table.select(spec.schemas[side].names)
@@ -82,12 +84,19 @@ class Cache:
     """By join and worker, the segments in memory."""
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
-    def __init__(self, join: str, worker: str, directory: str | None = None) -> None:
-        root = Path(directory) if directory else _local_directory()
-        self.directory = root / f"streamjoin-{join}" / worker
+    def __init__(
+        self, join: str, worker: str, directory: str | None = None, *, keeps_files: bool = True,
+        ended: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        root = Path(directory) if directory else local_directory()
+        self.directory = directory_of(root, join) / worker
+        self._keeps_files = keeps_files
         with Cache._lock:
-            if (join, worker) not in Cache.loaded:
-                _remove_abandoned(root)
+            self._is_new = (join, worker) not in Cache.loaded
+            if self._is_new:
+                with suppress(OSError):  # there is none yet
+                    claim(self.directory.parent)
+                sweep(root, ended)
             self._segments = Cache.loaded.setdefault((join, worker), {})
             Cache.loaded.move_to_end((join, worker))
             while len(Cache.loaded) > WORKERS_KEPT:
@@ -122,17 +131,24 @@ class Cache:
         except OSError:
             return
         for path in old:
-            _remove(path)
+            remove(path)
 
     def drop(self, names: Iterable[str]) -> None:
         """Remove segments that have expired. If the batch is repeated, their files are made again."""
         for name in names:
             self._segments.pop(name, None)
-            _remove(self.directory / name)
+            remove(self.directory / name)
 
     def _write(self, name: str, segment: Segment) -> None:
+        """A join that has no further micro-batch needs no files."""
+        if not self._keeps_files:
+            return
         content = segment.table, segment.subwindows, segment.coordinate, segment.home
         segment_files.write(self.directory / name, self._label(name), content)
+        if self._is_new:
+            with suppress(OSError):
+                claim(self.directory.parent)
+                self._is_new = False
 
     def _read(self, name: str) -> Segment | None:
         content = segment_files.read(self.directory / name, self._label(name))
@@ -141,27 +157,3 @@ class Cache:
     def _label(self, name: str) -> str:
         """What a file of a segment says of itself."""
         return "/".join([*self.directory.parts[-2:], name])
-
-
-def _remove(path: str | Path) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        return
-
-
-def _remove_abandoned(root: Path) -> None:
-    """Remove the directories of joins that have long been idle. If such a join goes on, its files are made again."""
-    for directory in root.glob("streamjoin-*/"):
-        try:
-            last = max(path.stat().st_mtime for path in (directory, *directory.glob("*/")))
-        except OSError:
-            continue
-        if last < time.time() - ABANDONED:
-            shutil.rmtree(directory, ignore_errors=True)
-
-
-def _local_directory() -> Path:
-    """The directory of the executor's own files, which Spark removes when the executor ends."""
-    local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
-    return Path(local if local and os.path.isdir(local) else tempfile.gettempdir())

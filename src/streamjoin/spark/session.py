@@ -36,6 +36,8 @@ KEPT_MEMORY = {
 """The environment of Python workers: they keep freed memory for the next micro-batch. New pages from the operating
 system cost more than what is done with them."""
 
+BATCHES, KEPT = "spark.sql.streaming.minBatchesToRetain", "20"
+"""Of how many micro-batches a checkpoint keeps files. Spark's own 100 are for going back by hand."""
 MOST_PER_CORE = 8
 """So many shuffle partitions a core are no trouble. Every micro-batch visits the state of each of them."""
 KAFKA = "spark-sql-kafka-0-10"
@@ -60,6 +62,7 @@ def session(master: str = "local[*]", name: str = "streamjoin", /, **config: Any
         SHUFFLE: str(cores),
         BATCH_BYTES: NO_LIMIT,
         FILE_MANAGER: LOCAL_FILES,
+        BATCHES: KEPT,
         **{f"spark.executorEnv.{name}": value for name, value in KEPT_MEMORY.items()},
         "spark.driver.memory": "4g",
         **_collector(),

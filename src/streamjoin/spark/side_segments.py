@@ -131,7 +131,7 @@ class SideSegments:
             return
         for piece in pieces(batch, max(SEGMENT_BYTES // row_bytes(self.arrived), 1)):
             places = piece.row - ARRIVED
-            table = self.arrived.take(pa.array(places)).combine_chunks()
+            table = self._arrived_at(places)
             rows = np.arange(self._kept.next_row, self._kept.next_row + len(piece))
             kept = Batch(rows, piece.coordinate, piece.low, piece.high, piece.slots)
             live = None if self.live is None else self.live[places]
@@ -139,6 +139,12 @@ class SideSegments:
             segment = self._indexed(self.windows[self._generation], table, kept, live, home)
             met = np.zeros(len(rows) if self._reports else 0, np.bool_)
             self._add(segment, kept.coordinate, self._generation, met, places)
+
+    def _arrived_at(self, places: Rows) -> pa.Table:
+        """These rows of this micro-batch; mostly they are all of them."""
+        if len(places) == self.arrived.num_rows and np.all(places[1:] > places[:-1]):
+            return self.arrived.combine_chunks()
+        return self.arrived.take(pa.array(places)).combine_chunks()
 
     def _add(
         self, segment: Segment, coordinate: Integers, generation: int, met: Mask, places: Rows | None = None

@@ -21,10 +21,10 @@ from ..predicate.slots import SlotValues
 from ..side import SIDES, Side
 
 Routing = Literal["broadcast", "range", "blocks", "hash", "auto"]
-"""broadcast: every tuple probes on all workers, and one stores it. hash: tuples with equal keys meet on one worker.
-range: each worker has a range of keys. blocks: each worker has many short ranges of keys, all equally long. auto: the
-one that suits the predicate."""
-FORMAT = "3"
+"""broadcast: every tuple probes on all workers, and one stores it. hash: tuples with equal keys meet on one worker, or
+on all where a key is frequent. range: each worker has a range of keys. blocks: each worker has many short ranges of
+keys, all equally long. auto: the one that suits the predicate."""
+FORMAT = "4"
 """The format of the state store's content, including which worker a hash chooses. Raise it when any of it changes."""
 
 
@@ -46,12 +46,16 @@ class JoinSpec:
     why: str = ""
     """Why this routing was chosen."""
     on: str = ""
-    """The predicate as text."""
+    """The predicate as text, in its canonical form."""
+    spellings: tuple[str, ...] = ()
+    """Other texts by which a checkpoint may call the same predicate, with the same plan."""
     cache_directory: str | None = None
     lateness_declared: bool = True
     """Whether the call gave the lateness, or the inputs' watermarks did."""
     idle_timeout: int | None = None
     """In ticks (see `flow.progress`). The state does not depend on it, so a query may go on with another one."""
+    ended: tuple[str, ...] = ()
+    """The identities of other joins of this driver, whose caches are needed no more."""
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
@@ -74,10 +78,20 @@ class JoinSpec:
             "partitions": f"{len(self.workers)} workers {self.workers}",
         }
 
+    @property
+    def has_routers(self) -> bool:
+        """Whether routers find out where each row goes (see `router` and `key_router`)."""
+        return self.routing == "range" or (self.routing == "hash" and len(self.workers) > 1)
+
+    @property
+    def sends_all_to_all(self) -> bool:
+        """Whether all workers get all rows; there may be only one."""
+        return self.routing == "broadcast" or (self.routing == "hash" and not self.has_routers)
+
     def has_roles(self, side: Side) -> bool:
         """Whether several workers may get a row of this side, each with a role (see `messages`)."""
         point = None if self.range_key is None else self.range_key[0]
-        return self.routing == "range" or (self.routing == "blocks" and side != point)
+        return self.has_routers or (self.routing == "blocks" and side != point)
 
     @property
     def keeps_late(self) -> bool:
@@ -98,6 +112,11 @@ class JoinSpec:
         """Whether it takes several workers to say if a row of a side has met a partner, so that they `settle` it."""
         meets_on_several = self.routing == "broadcast" or self.has_roles(side)
         return self.reports_alone(side) and meets_on_several and len(self.workers) > 1
+
+    @property
+    def has_settling(self) -> bool:
+        """Whether rows go from the workers to other tasks before they are unpacked."""
+        return any(self.settles(side) for side in SIDES)
 
     def alone(self, side: Side, table: pa.Table) -> pa.Table:
         """Rows of one side as rows of the result, with NULL for all columns of the other side."""

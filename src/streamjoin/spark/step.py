@@ -24,7 +24,6 @@ from ..predicate.slots import SlotValues
 from ..side import SIDES, Side, other
 from ..store import Batch, PairSink, Probing
 from ..store.hashing import hash_keys
-from . import pickled_state
 from .arrivals import Arrivals, arrivals
 from .closest import Candidates
 from .closing import Closing
@@ -33,10 +32,11 @@ from .messages import ChunkMessage, RowRole, from_bytes, to_bytes
 from .plain import Plain
 from .questions import Questions
 from .range_keys import NOTES, RangeKeys, own_points
-from .sealed_values import OLD_PICKLE, SealedState
+from .sealed_values import SealedState
 from .segments import Cache
 from .side_segments import ARRIVED, SideSegments
 from .spec import JoinSpec
+from .stored_states import loaded
 from .worker_state import WorkerState
 
 WAITING = Plain()
@@ -68,6 +68,8 @@ class Step:
         self._candidates = Candidates(spec, state, kept.held["left"], self.questions)
         self.unmatched = 0
         """How many results have no partner."""
+        self.waiting: dict[Side, pa.Table] = {}
+        """The rows that wait until order lets them take part."""
 
     def run(self, messages: Sequence[ChunkMessage]) -> Iterator[pa.Table]:
         spec, kept = self._spec, self._kept
@@ -159,8 +161,7 @@ class Step:
         body = self._state.get(_waiting(side))
         if body is None:
             return new
-        old = bytes(body[:1]) == OLD_PICKLE
-        all_times, position, table, role = pickled_state.load(body) if old else WAITING.load(body)
+        all_times, position, table, role = loaded(body, WAITING, tuple)
         if role is not None:
             role = np.concatenate([role, np.empty(0, np.int8) if new.role is None else new.role])
         every_time = np.concatenate([all_times, new.all_times])
@@ -183,7 +184,8 @@ class Step:
         rank = ranks[arrived.position]
         rows = np.flatnonzero(rank >= ready)
         role = None if arrived.role is None else arrived.role[rows]
-        kept = times, rank[rows] - ready, to_bytes(arrived.table.take(pa.array(rows))), role
+        self.waiting[side] = arrived.table.take(pa.array(rows))
+        kept = times, rank[rows] - ready, to_bytes(self.waiting[side]), role
         self._state.put(_waiting(side), WAITING.dump(kept))
 
     # -- sharing out and probing -----------------------------------------------------------------------------------
@@ -197,7 +199,8 @@ class Step:
         spec, batch, found = self._spec, self._storing[side], self.found[side]
         places = batch.row - ARRIVED
         if found.role is not None:
-            batch = batch.take(np.flatnonzero(found.role[places] != RowRole.PROBING))
+            stored = found.role[places] != RowRole.PROBING
+            batch = batch if stored.all() else batch.take(np.flatnonzero(stored))
         elif spec.routing == "broadcast" and len(spec.workers) > 1:
             batch = batch.take(np.flatnonzero(self._owner(side, batch) == self._number))
         if spec.reports_alone(side) and not spec.options.needs_order:

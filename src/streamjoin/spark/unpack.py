@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
 from ..side import SIDES
+from .handover import handed_over
 from .messages import from_bytes
-from .outputs import FIGURES
+from .outputs import FIGURES, FILED, RESULT
 from .process import spare_collector
 from .spec import JoinSpec
 
@@ -26,7 +28,9 @@ class Unpack:
         spare_collector()
         for batch in batches:
             for kind, body in zip(batch.column("kind").to_pylist(), batch.column("body"), strict=True):
-                if kind != FIGURES:
+                if kind == FILED:
+                    yield from self._rows(RESULT, handed_over(os.fsdecode(body.as_py()))).to_batches()
+                elif kind != FIGURES:
                     yield from self._rows(kind, from_bytes(body.as_buffer())).to_batches()
 
     def _rows(self, kind: str, table: pa.Table) -> pa.Table:

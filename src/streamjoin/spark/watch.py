@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from .progress import BatchListener, Progress
+from .connectors import SPARK_ERRORS
+from .progress import BatchListener, Progress, size
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LOOK_SECONDS, REPORT_SECONDS = 1.0, 30.0
@@ -34,7 +35,7 @@ class Screen:
     def __init__(self, console: Console, name: str) -> None:
         self._console, self._name = console, name
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
-        self._batches = self._rows = self._out = self._late = 0
+        self._batches = self._rows = self._out = self._late = self._null_time = 0
 
     def say(self, line: str) -> None:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -44,28 +45,40 @@ class Screen:
         self._rows += batch.rows
         self._out += batch.out
         self._late += batch.late
+        self._null_time += batch.null_time
         if self._live is None:
             self.say(batch.line())
             return
         self._live.start()
         self._live.update(self._table(batch), refresh=True)
 
-    def close(self, how: str) -> None:
+    def freeze(self) -> None:
+        """What is shown stays as it is."""
         if self._live is not None:
             self._live.stop()
+
+    def close(self, how: str) -> None:
+        self.freeze()
         batches = f"{self._batches:,} batch{'es' * (self._batches != 1)}"
-        self.say(f"{how}: {batches}, {self._rows:,} rows in, {self._out:,} out, {self._late:,} late")
+        without_time = f", {self._null_time:,} without a time" if self._null_time else ""
+        self.say(f"{how}: {batches}, {self._rows:,} rows in, {self._out:,} out, {self._late:,} late{without_time}")
 
     def _table(self, batch: Progress) -> Table:
         table = Table("", "last batch", "per second", "in all", title=f"{self._name}, batch {batch.batch}")
         for column in table.columns[1:]:
             column.justify = "right"
-        for label, last, total in (
-            ("rows in", batch.rows, self._rows), ("rows out", batch.out, self._out), ("late", batch.late, self._late)
-        ):  # fmt: skip
+        rows = [
+            ("rows in", batch.rows, self._rows),
+            ("rows out", batch.out, self._out),
+            ("late", batch.late, self._late),
+        ]
+        if self._null_time:
+            rows.append(("without a time", batch.null_time, self._null_time))
+        for label, last, total in rows:
             table.add_row(label, f"{last:,}", f"{batch.per_second(last):,.0f}", f"{total:,}")
         table.add_section()
         table.add_row("windows", f"{batch.left_window:,} and {batch.right_window:,}")
+        table.add_row("held", f"{batch.rows_held:,} rows, {size(batch.bytes_held)}")
         table.add_row("seconds", f"{batch.seconds:.2f}")
         table.add_row("skew", f"{batch.skew:.2f}")
         return table
@@ -89,6 +102,9 @@ def watch(spark: Any, screen: Screen, seconds: float | None) -> Iterator[Callabl
         before = {number: signal.signal(number, on_signal) for number in SIGNALS} if _in_main_thread() else {}
         try:
             how, stopped_by = _follow(query, feed, screen, seconds)
+        except BaseException:
+            screen.freeze()
+            raise
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -98,7 +114,8 @@ def watch(spark: Any, screen: Screen, seconds: float | None) -> Iterator[Callabl
     try:
         yield until_the_end
     finally:
-        spark.streams.removeListener(listener)
+        with contextlib.suppress(*SPARK_ERRORS, OSError):  # where Spark is no more
+            spark.streams.removeListener(listener)
 
 
 def _follow(query: Any, feed: Any, screen: Screen, seconds: float | None) -> tuple[str, int | None]:

@@ -32,7 +32,9 @@ class Worker:
 
     def __init__(self, spec: JoinSpec, number: int, state: KeyedState) -> None:
         self._spec, self._number, self._state = spec, number, SealedState(state)
-        self._cache = Cache(spec.identity, str(number), spec.cache_directory)
+        self._cache = Cache(
+            spec.identity, str(number), spec.cache_directory, keeps_files=not spec.bounded, ended=spec.ended
+        )  # fmt: skip
         self.late: dict[Side, pa.Table] = {}
         self.questions: list[Output] = []
         self.figures: dict[str, Any] = {}
@@ -44,7 +46,7 @@ class Worker:
         """
         started = time.perf_counter()
         waited = 0.0
-        kept = WorkerState.load(self._state, self._spec.terms)
+        kept = WorkerState.load(self._state, self._spec)
         step = Step(self._spec, self._number, self._state, self._cache, kept)
         out = 0
         for table in step.run(messages):
@@ -63,8 +65,11 @@ class Worker:
 
     def _counts(self, messages: Sequence[ChunkMessage], step: Step, kept: WorkerState) -> dict[str, int]:
         first = self._number == 0  # every worker hears of all rows; one counts them
+        waiting = step.waiting.values()
         return {
             **{f"{side}_in": sum(m.rows for m in messages if m.side == side) if first else 0 for side in SIDES},
             **{f"{side}_late": step.found[side].late_rows for side in SIDES},
             **{f"{side}_window": kept.held[side].rows for side in SIDES},
+            "rows_held": sum(held.rows for held in kept.held.values()) + sum(table.num_rows for table in waiting),
+            "bytes_held": sum(held.nbytes for held in kept.held.values()) + sum(table.nbytes for table in waiting),
         }

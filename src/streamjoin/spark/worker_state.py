@@ -9,17 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..arrays import INT64_MIN
-from ..errors import StateError
 from ..flow.order import History, MergedOrder
 from ..integer_deque import IntegerDeque
 from ..side import SIDES, Side
 from ..window import CountWindow, TimeWindow
-from . import pickled_state
 from .plain import Plain
-from .sealed_values import OLD_PICKLE, SealedState
+from .sealed_values import SealedState
+from .spec import JoinSpec
+from .stored_states import loaded
+from .terms import check_terms
 
 NAME = "memory"
 """The name of the worker's state among the values of its `KeyedState`."""
+MARK = 24
+"""The bytes of a mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,13 @@ class SideState:
     def rows(self) -> int:
         return sum(entry.rows for entry in self.segments)
 
+    @property
+    def nbytes(self) -> int:
+        """The size of the rows and of what is kept about them, but for the columns of partners (`match`)."""
+        return (
+            sum(entry.nbytes for entry in self.segments) + len(self.met) + sum(MARK * one.count for one in self.marks)
+        )
+
 
 @dataclass(slots=True)
 class WorkerState:
@@ -80,19 +90,15 @@ class WorkerState:
     order: MergedOrder | None = None
 
     @classmethod
-    def load(cls, state: SealedState, terms: dict[str, str]) -> WorkerState:
+    def load(cls, state: SealedState, spec: JoinSpec) -> WorkerState:
         """The state that the micro-batch before has left; a new one in the first. It must belong to the same join."""
         body = state.get(NAME)
         if body is None:
-            return cls(terms)
-        loaded = load_worker(body)
-        for term, value in loaded.terms.items():
-            if terms.get(term) != value:
-                raise StateError(
-                    f"{term}: the checkpoint belongs to a join with {value}, and the query now has {terms.get(term)}; "
-                    "give the same again, or begin with a new checkpoint location"
-                )
-        return loaded
+            return cls(spec.terms)
+        kept = loaded(body, STATES, cls)
+        check_terms(kept.terms, spec)
+        kept.terms = spec.terms
+        return kept
 
     def save(self, state: SealedState) -> None:
         state.put(NAME, STATES.dump(self))
@@ -104,12 +110,3 @@ STATES = Plain(
         "history": History, "integers": IntegerDeque, "time": TimeWindow, "count": CountWindow,
     }
 )  # fmt: skip
-
-
-def load_worker(body: bytes | memoryview) -> WorkerState:
-    """The state of a worker, also from a version that pickled it."""
-    old = bytes(body[:1]) == OLD_PICKLE
-    loaded = pickled_state.load(body) if old else STATES.load(body)
-    if not isinstance(loaded, WorkerState):
-        raise StateError(f"the state is damaged: a worker kept a {type(loaded).__name__}")
-    return loaded

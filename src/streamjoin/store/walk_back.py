@@ -10,7 +10,9 @@ that can match i. So the first one that meets the condition is the last partner.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +28,9 @@ NONE = -1
 """The place of a tuple that is not there."""
 MOST_STORED = 2**31 - 2
 """Places have 32 bits."""
-AT_ONCE = 1 << 16
-"""Probing tuples that walk in one call of compiled code."""
+AT_ONCE, MOST_COMPARED = 1 << 16, 1 << 22
+"""Probing tuples that walk in one call of compiled code, and its comparisons: few enough that Ctrl-C is soon seen,
+even if each waits for memory."""
 FREE, PATIENCE = 1 << 20, 256
 """Comparisons that are always made, in about a millisecond, and for each probing tuple, on average, besides. Where it
 takes more, an index is the better way."""
@@ -46,7 +49,7 @@ class WalkBack:
 
     def __init__(self, lowered: Lowered, stored: Side) -> None:
         self._lowered, self._stored = lowered, stored
-        self._kernel = LazyKernel(walk_source(lowered, stored), "walk_back")
+        self._kernel: Callable[..., Any] = LazyKernel(walk_source(lowered, stored), "walk_back")
         self._condition = PairCondition(lowered)
 
     def last_partners(
@@ -64,15 +67,17 @@ class WalkBack:
         own, others = (tested.left, tested.right) if self._stored == "left" else (tested.right, tested.left)
         columns = [stored.slots[number] for number in own]
         arguments = [probing.slots[number] for number in others]
-        for start in range(0, len(newest), AT_ONCE):
+        start = 0
+        while start < len(newest):
             stop = min(start + AT_ONCE, len(newest))
             most = FREE + PATIENCE * stop - compared
-            used = self._kernel(
-                *columns, stored.coordinate, previous, newest, low, found, start, stop, *arguments, most
-            )
-            compared += used
-            if used > most:
+            if most <= 0:
                 return None
+            start, used = self._kernel(
+                *columns, stored.coordinate, previous, newest, low, found, start, stop, *arguments,
+                min(most, MOST_COMPARED),
+            )  # fmt: skip
+            compared += used
         return found
 
     def _linked(self, stored: Sorted, probing: Sorted, high: Integers) -> tuple[Places, Places]:
@@ -168,24 +173,25 @@ def from_late_to_early(coordinate):  # type: ignore[no-untyped-def]
 
 
 def walk_source(lowered: Lowered, stored: Side) -> str:
-    """Probing tuples from `start` to before `stop`, one after the other. Returns the comparisons; with more than `most`
-    it gives up."""
+    """Probing tuples from `start` to before `stop` walk, one after the other, with at most so many comparisons. Returns
+    which tuple is to go on, and the comparisons. Where it is in the middle of its way, `newest` says how far it is."""
     text = ConditionText(lowered, stored)
     parameters = text.parameters("coordinate", "previous", "newest", "low", "found", "start", "stop", "most")
     return f"""{KERNEL_HEADER}
 
 @njit(nogil=True, error_model="numpy")
 def walk_back({parameters}):
-    compared = 0
+    compared = np.int64(0)
 {text.views(4, "")}    for i in range(start, stop):
-        if compared > most:
-            break
 {text.load("i", "i", 8)}        j = np.int64(newest[i])
         while j >= 0 and coordinate[j] >= low[i]:
+            if compared >= most:
+                newest[i] = j
+                return i, compared
             compared += 1
 {text.lines("i", 12)}            if {text.lane(lowered.condition, "i")}:
                 found[i] = j
                 break
             j = np.int64(previous[j])
-    return compared
+    return stop, compared
 """

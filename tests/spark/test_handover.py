@@ -1,0 +1,91 @@
+"""Results go through files where both ends are in one task, and are the same as without."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamjoin.spark import handover
+from streamjoin.spark.handover import Handover, handed_over
+
+from .simulated import make_spec, stream
+
+
+def spec(**options: Any) -> Any:
+    schema = pa.schema([("ts", pa.int64()), ("k", pa.int32()), ("v", pa.float64())])
+    return make_spec(schema, schema, on="l.k = r.k", window=9, time="ts", workers=2, **options)
+
+
+@pytest.fixture
+def results(rng: Any) -> pa.Table:
+    return stream(rng, 100, 0).drop_columns("v")  # which has NaN, and that equals nothing
+
+
+@pytest.fixture
+def local(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The executor's directory; all results are worth a file."""
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    monkeypatch.setattr(handover, "WORTH_A_FILE", 0)
+    return tmp_path
+
+
+def files(local: Path) -> list[Path]:
+    return [path for path in local.rglob("*") if path.is_file()]
+
+
+def test_a_file_is_read_and_removed(local: Path, results: pa.Table) -> None:
+    giving = Handover(spec(routing="hash"))
+    assert all(giving.takes(results.slice(n, 50)) for n in (0, 50))
+    giving.close()
+    assert giving.name is not None
+    assert files(local) == [Path(giving.name)]
+    assert handed_over(giving.name).equals(results)
+    assert files(local) == []
+
+
+@pytest.mark.parametrize("why", ["settling", "small", "no directory"])
+def test_no_file(why: str, local: Path, results: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    if why == "small":
+        monkeypatch.setattr(handover, "WORTH_A_FILE", results.nbytes + 1)
+    if why == "no directory":
+        monkeypatch.setattr(handover, "local_directory", lambda: local / "a file")
+        (local / "a file").write_text("")
+    settling = dict(routing="broadcast", how="left") if why == "settling" else dict(routing="hash")
+    giving = Handover(spec(**settling))
+    assert not giving.takes(results)
+    giving.close()
+    assert giving.name is None
+
+
+def test_a_full_disk(local: Path, results: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was taken before can be read, though the last table lies there in part."""
+    giving = Handover(spec(routing="hash"))
+    assert giving.takes(results)
+
+    def full(self: Handover, table: pa.Table) -> None:
+        self._file.write(b"some bytes")
+        raise OSError("no space left on the device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Handover, "_write", full)
+        assert not giving.takes(results)
+    assert not giving.takes(results)
+    giving.close()
+    assert giving.name is not None
+    assert handed_over(giving.name).equals(results)
+
+
+def test_files_of_old_tasks_go(local: Path, results: pa.Table) -> None:
+    join = spec(routing="hash")
+    for _ in range(2):
+        giving = Handover(join)
+        giving.takes(results)
+        giving.close()
+    old, young = files(local)
+    os.utime(old, (0, 0))
+    Handover(join)
+    assert files(local) == [young]
