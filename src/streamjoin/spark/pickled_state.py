@@ -1,4 +1,4 @@
-"""States that versions before `sealed_values` have pickled (format 3). Nothing is pickled any more.
+"""States that versions before `sealed_values` have pickled. Nothing is pickled any more.
 
 A pickle may name any function, and run it. So this one only finds the classes of such states, and what makes arrays.
 """

@@ -1,8 +1,8 @@
 """Values of the state store in an envelope: its version, the value's length, and a checksum of its name and content.
 
 So a value that is cut off, changed, or stored under another name is refused before anything in it is believed. Values
-without an envelope are from versions before it (format 3), which stored Arrow streams and pickles; they are still read
-(see `pickled_state`).
+without an envelope are from versions before it, which stored Arrow streams and pickles; they are still read (see
+`pickled_state`).
 """
 
 from __future__ import annotations
