@@ -17,6 +17,7 @@ import streamjoin as sj
 from streamjoin.errors import ArgumentError, StateError
 from streamjoin.spark import segment_files
 from streamjoin.spark.jobfile import Job
+from streamjoin.spark.private_directory import check_private, made_private
 from streamjoin.spark.sealed_values import opened, sealed
 from streamjoin.spark.segments import Cache
 from streamjoin.store.registry import INDEXES
@@ -256,6 +257,16 @@ def test_cache_directories_are_private(tmp_path: Path) -> None:
     (own / "0").symlink_to(own / "1")
     with pytest.raises(StateError, match=f"cache_dir: {own}/0 is no directory; remove it"):
         Simulated(spec).step([table], [table])
+
+
+def test_directories_are_private_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o002)
+    try:
+        made_private(tmp_path / "root" / "join" / "worker")
+    finally:
+        os.umask(before)
+    check_private(tmp_path / "root" / "join" / "worker")
+    assert (tmp_path / "root" / "join").stat().st_mode & 0o777 == 0o700
 
 
 def test_a_cache_directory_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

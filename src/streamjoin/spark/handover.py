@@ -17,6 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from .local_files import ABANDONED, local_directory, remove
+from .private_directory import made_private
 from .spec import JoinSpec
 
 WORTH_A_FILE = 1 << 14
@@ -65,7 +66,7 @@ class Handover:
         self._writer = self._file = None
 
     def _open(self, directory: Path, schema: pa.Schema) -> None:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        made_private(directory)
         handle, name = tempfile.mkstemp(dir=directory)
         os.close(handle)
         try:
