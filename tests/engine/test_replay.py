@@ -214,12 +214,12 @@ def test_what_was_found_before_an_input_failed_comes_first() -> None:
         out.read_all()
 
 
-def test_a_heartbeat_has_a_time_zone_if_the_column_has_one() -> None:
+def test_a_heartbeat_is_of_the_type_of_the_time_column() -> None:
     now = datetime(2026, 1, 1)
     for zone, wrong in ((None, now.replace(tzinfo=UTC)), ("UTC", now)):
         schema = pa.schema([("t", pa.timestamp("us", zone)), ("x", pa.int64())])
         with sj.WindowJoin(schema, schema, on="l.x = r.x", window="1 second", time="t") as join:
-            for given in (wrong, None):
+            for given in (wrong, None, 1_767_225_600_000_000, True):
                 with pytest.raises(sj.ArgumentError, match="as the time column 't' has it"):
                     join.heartbeat("left", given)
             join.heartbeat("left", now if zone is None else now.replace(tzinfo=UTC))

@@ -42,11 +42,11 @@ JOINS: dict[str, dict[str, Any]] = {
 """Arguments of joins over the streams that `write_input` makes; all of them give some thousand pairs."""
 for _arguments in JOINS.values():
     _arguments.update(time="ts", lateness=f"{DISORDER} us")
-NOT_POSSIBLE = {("keys", "range"), ("keys", "blocks"), ("ranges", "hash"), ("last rows", "blocks")}
+NOT_POSSIBLE = {("keys", "range"), ("keys", "blocks"), ("ranges", "hash"), ("ranges", "split"), ("last rows", "blocks")}
 ROUTINGS = [
     (join, routing)
     for join in JOINS
-    for routing in ("broadcast", "hash", "range", "blocks")
+    for routing in ("broadcast", "hash", "split", "range", "blocks")
     if (join, routing) not in NOT_POSSIBLE
 ]
 """Joins with the routings that they allow."""

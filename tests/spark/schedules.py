@@ -56,9 +56,9 @@ def _alike(l: Values, r: Values) -> bool:
 
 
 PREDICATES: dict[str, tuple[Callable[[Values, Values], bool], tuple[str, ...]]] = {
-    "l.k = r.k": (_alike, ("broadcast", "hash")),
+    "l.k = r.k": (_alike, ("broadcast", "hash", "split")),
     "l.k = r.k AND l.v BETWEEN r.v - 6 AND r.v + 6": (
-        lambda l, r: _alike(l, r) and _near(l, r, 6), ("hash", "blocks"),
+        lambda l, r: _alike(l, r) and _near(l, r, 6), ("hash", "split", "blocks"),
     ),
     "l.v BETWEEN r.v - 4 AND r.v + 4": (lambda l, r: _near(l, r, 4), ("broadcast", "range", "range", "blocks")),
     "l.v BETWEEN r.v - 30 AND r.v + 30": (lambda l, r: _near(l, r, 30), ("range", "blocks")),
@@ -81,7 +81,7 @@ CASES = [
     (routing, how, match, window)
     for window in WINDOWS
     for how, match in KINDS
-    for routing in ("broadcast", "hash", "range", "blocks")
+    for routing in ("broadcast", "hash", "split", "range", "blocks")
 ]
 """Schedule number n runs case n modulo their number."""
 

@@ -26,15 +26,15 @@ from streamjoin.spark.spec import JoinSpec
 from streamjoin.spark.worker import Worker
 
 PREDICATES = {
-    "l.k = r.k": ("broadcast", "hash"),
-    "l.k = r.k AND l.v BETWEEN r.v - 20 AND r.v + 20": ("broadcast", "hash", "blocks"),
+    "l.k = r.k": ("broadcast", "hash", "split"),
+    "l.k = r.k AND l.v BETWEEN r.v - 20 AND r.v + 20": ("broadcast", "hash", "split", "blocks"),
     "l.v BETWEEN r.v - 3 AND r.v + 3": ("broadcast", "range", "range", "blocks"),
     "abs(l.v - r.v) <= 3": ("range", "blocks"),
     "abs(l.k - r.k) <= 1": ("broadcast", "blocks"),
     "r.v BETWEEN l.v AND l.v + 2 OR r.v BETWEEN l.v + 60 AND l.v + 63": ("range", "blocks"),
     "l.v < r.v AND l.name <> r.name": ("broadcast", "range"),
     "l.v BETWEEN r.v AND r.v + 4 OR l.v BETWEEN r.k - 1 AND r.v - 50": ("broadcast", "range"),
-    "l.name = r.name": ("broadcast", "hash"),
+    "l.name = r.name": ("broadcast", "hash", "split"),
     "TRUE": ("broadcast",),
 }
 WINDOWS = [

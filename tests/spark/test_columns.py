@@ -99,8 +99,10 @@ def test_columns_of_the_dataframes(spark: Any) -> None:
         (left.s.n == right.k, "l.s.n = r.k"),
         (left["s.n"] == right.k, "l.s.n = r.k"),
     ]:
-        found = stream_join(left, right, on=on, aliases=("trades", "quotes"), **window)
-        assert found.count() == stream_join(left, right, on=text, **window).count() > 0
+        written = sql_of(on, {"left": left, "right": right}, ("l", "r"))
+        assert render(parse(written)) == render(parse(text))
+    near = stream_join(left, right, on=left.ts - right.ts == 1, aliases=("trades", "quotes"), **window)
+    assert near.count() == 19
     for on, whose in [(left.k == third.k, "neither"), (left.k == left.ts, None)]:
         says = "reads only the left" if whose is None else f"k` belongs to {whose}.*F.col\\('l.k'\\)"
         with pytest.raises(sj.PredicateError, match=says):

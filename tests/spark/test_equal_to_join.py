@@ -78,7 +78,7 @@ def predicate(rng: random.Random, routing: str) -> str:
     """A random one that this routing allows and that matches nothing in a row of NULLs."""
     while True:
         written = Writer(rng, TYPES, TYPES).predicate()
-        if routing == "hash":
+        if routing in ("hash", "split"):
             keys = rng.sample(sorted(TYPES), rng.choice([1, 1, 2]))
             written = " AND ".join([*(f"l.{key} = r.{key}" for key in keys), *rng.choice([[], [f"({written})"]])])
         elif routing in ("range", "blocks"):
@@ -131,7 +131,7 @@ def check(found: pa.Table, want: pa.Table, context: Any) -> None:
 
 
 MOST_BATCHES = 4 if LONG else 2
-ROUTINGS = ("broadcast", "hash", "range", "blocks")
+ROUTINGS = ("broadcast", "hash", "split", "range", "blocks")
 HOWS = ("left", "right", "full", "semi", "anti")
 DEALT = [("broadcast", 2), ("hash", 3), ("range", 2), ("blocks", 3)]
 
@@ -165,7 +165,7 @@ def test_streams_and_tables(spark: Any, routing: str, partitions: int, tmp_path:
     else [
         ("full", "all", "broadcast"),
         ("anti", "all", "range"),
-        ("semi", "all", "hash"),
+        ("semi", "all", "split"),
         ("left", "latest", "blocks"),
     ],
 )

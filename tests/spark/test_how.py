@@ -59,7 +59,7 @@ def far_rows(schema: pa.Schema, first: int, count: int) -> pa.Table:
     return pa.table([times, *(pa.nulls(count, field.type) for field in list(schema)[1:])], schema=schema)
 
 
-@pytest.mark.parametrize("routing", ["broadcast", "hash", "range", "blocks"])
+@pytest.mark.parametrize("routing", ["broadcast", "hash", "split", "range", "blocks"])
 def test_like_the_embedded_join(routing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamjoin.spark.marks.LARGEST", 16)
     monkeypatch.setattr("streamjoin.spark.side_segments.PER_WINDOW", 1)
@@ -122,7 +122,7 @@ def perhaps_repeated(
     return run.step(*parts)
 
 
-@pytest.mark.parametrize("routing", ["broadcast", "hash", "range", "blocks"])
+@pytest.mark.parametrize("routing", ["broadcast", "hash", "split", "range", "blocks"])
 def test_closest_partners(routing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows come when their windows close, which is later than the embedded join can say it. Ties are in one partition,
     since partitions have no order that both know."""

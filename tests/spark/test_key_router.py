@@ -1,4 +1,4 @@
-"""Routing by hash: frequent keys are split, and what was spread is found until it expires."""
+"""Splitting: frequent keys are split, and what was spread is found until it expires."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_frequent_key_is_shared_out(how: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     arguments: dict[str, Any] = dict(on="l.k = r.k", window=sj.TimeWindow(9 * ROWS), time="ts", how=how)
     run = Simulated(
-        make_spec(SCHEMA, SCHEMA, workers=WORKERS, routing="hash", cache=str(tmp_path), late="keep", **arguments)
+        make_spec(SCHEMA, SCHEMA, workers=WORKERS, routing="split", cache=str(tmp_path), late="keep", **arguments)
     )
     sides, found = ([], []), []
     for number in range(6):
@@ -62,7 +62,7 @@ def test_keys_are_split_while_they_are_frequent(tmp_path: Path) -> None:
     """And are remembered until what was spread has expired; all routers know the same."""
     rng = np.random.default_rng(0)
     arguments: dict[str, Any] = dict(on="l.k = r.k", window=sj.TimeWindow(2 * ROWS), time="ts")
-    run = Simulated(make_spec(SCHEMA, SCHEMA, workers=WORKERS, routing="hash", cache=str(tmp_path), **arguments))
+    run = Simulated(make_spec(SCHEMA, SCHEMA, workers=WORKERS, routing="split", cache=str(tmp_path), **arguments))
     batches = [rows(rng, number, 0.9 if number < 2 else 0.02 if number < 4 else 0, 7) for number in range(9)]
     batches[5] = batches[5].slice(0, 20)  # too few to say anything
     split, remembered, found = [], [], []
@@ -83,7 +83,7 @@ def test_rows_that_wait_when_their_key_is_split(window: Any, tmp_path: Path) -> 
     """In the merged order a row that came before the split may be later than one that comes after it."""
     rng = np.random.default_rng(0)
     arguments: dict[str, Any] = dict(on="l.k = r.k", window=window, time="ts", lateness=ROWS)
-    run = Simulated(make_spec(SCHEMA, SCHEMA, workers=WORKERS, routing="hash", cache=str(tmp_path), **arguments))
+    run = Simulated(make_spec(SCHEMA, SCHEMA, workers=WORKERS, routing="split", cache=str(tmp_path), **arguments))
     lefts = [rows(rng, number, 0.9) for number in range(6)]
     rights = [rows(rng, number, 0.0 if number == 1 else 0.05) for number in range(6)]
     nothing = lefts[0].slice(0, 0)
@@ -98,7 +98,7 @@ def test_rows_that_wait_when_their_key_is_split(window: Any, tmp_path: Path) -> 
 def test_even_keys_are_not_split(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     spec = make_spec(
-        SCHEMA, SCHEMA, on="l.k = r.k", window=sj.TimeWindow(ROWS), time="ts", workers=WORKERS, routing="hash",
+        SCHEMA, SCHEMA, on="l.k = r.k", window=sj.TimeWindow(ROWS), time="ts", workers=WORKERS, routing="split",
         cache=str(tmp_path),
     )  # fmt: skip
     run = Simulated(spec, random.Random(0).shuffle)

@@ -34,7 +34,7 @@ from .simulated import Dictionary, Simulated, make_spec
 FILE = Path(__file__).parent / "data" / f"states-format-{FORMAT}.pickle"
 JOINS = {
     "ordered": dict(on="l.k = r.k", window=(9, sj.TimeWindow(25)), routing="hash"),
-    "keys": dict(on="l.k = r.k", window=sj.TimeWindow(60), routing="hash"),
+    "keys": dict(on="l.k = r.k", window=sj.TimeWindow(60), routing="split"),
     "ranges": dict(on="l.v BETWEEN r.v - 3 AND r.v + 3", window=sj.TimeWindow(60), routing="range"),
     "unmatched": dict(on="l.v BETWEEN r.v - 3 AND r.v + 3", window=sj.TimeWindow(60), routing="broadcast", how="full"),
 }

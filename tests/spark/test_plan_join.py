@@ -159,7 +159,7 @@ def test_wrong_arguments(spark: Any, tmp_path: Path) -> None:
     for wrong, kind, says in [
         (dict(on="l.nothing = r.k"), sj.PredicateError, r"nothing.*ts, k, x"),
         (dict(on="l.k ="), sj.PredicateError, "on"),
-        (dict(on=table.k == table.x), sj.PredicateError, "on: a Column of PySpark .*SQL text"),
+        (dict(on=table.k == table.x), sj.PredicateError, "on: the column `k` belongs to both DataFrames"),
         (dict(time="when"), sj.ArgumentError, r"time.*when.*ts"),
         (dict(time="x"), sj.ArgumentError, r"time.*x"),
         (dict(time=None), sj.ArgumentError, "time"),

@@ -18,7 +18,7 @@ from streamjoin.predicate import plan_for
 from streamjoin.predicate.evaluate import is_true, table_rows
 from streamjoin.predicate.lower import lower
 from streamjoin.side import SIDES
-from streamjoin.spark.blocks import Blocks
+from streamjoin.spark.blocks import Blocks, hash_shares
 from streamjoin.spark.key_router import homes, key_hashes
 from streamjoin.spark.messages import RowRole
 from streamjoin.spark.processor import COUNTS
@@ -78,12 +78,13 @@ def rows_of_workers(spec: JoinSpec, tables: dict[str, pa.Table], rng: random.Ran
             live = np.ones(tables[side].num_rows, np.bool_) if slots.live is None else slots.live
             yield [set(np.flatnonzero(mask & live).tolist()) for mask in masks]
             continue
-        if spec.routing == "hash":
+        if spec.routing == "split":
             home = homes(key_hashes(spec, side, slots.columns), len(spec.workers))
             live = np.ones(tables[side].num_rows, np.bool_) if slots.live is None else slots.live
             yield [set(np.flatnonzero(live & (home == worker)).tolist()) for worker in spec.workers]
             continue
-        shares = Blocks(spec).shares(side, slots, in_turn)
+        by_hash = spec.routing == "hash"
+        shares = hash_shares(spec, side, slots, in_turn) if by_hash else Blocks(spec).shares(side, slots, in_turn)
         answered = [
             row for share in shares
             for row in (share.rows if share.role is None else share.rows[share.role == RowRole.ANSWERED])
@@ -116,7 +117,7 @@ def test_every_pair_meets_on_one_worker(form: str) -> None:
         matches = is_true(plan.predicate)
         rows = {side: table_rows(tables[side], TYPES) for side in SIDES}
         pairs = [(i, j) for i, l in enumerate(rows["left"]) for j, r in enumerate(rows["right"]) if matches(l, r)]
-        for routing in ("blocks", "range", "hash"):
+        for routing in ("blocks", "range", "hash", "split"):
             try:
                 spec = make_spec(
                     SCHEMA, SCHEMA, on=on, window=5, workers=rng.choice([2, 5]), routing=routing, time="ts"
@@ -161,8 +162,8 @@ def test_what_auto_takes_and_why(on: str, workers: int, chosen: str, also: tuple
     lowered = lower(plan_for(on, SCHEMA, SCHEMA))
     route = choose_routing("auto", lowered, schemas, workers, needs_order=False)
     assert f"{route.routing}: {route.why}".startswith(chosen)
-    possible = {"broadcast", route.routing, *also}
-    for routing in ("broadcast", "range", "blocks", "hash"):
+    possible = {"broadcast", route.routing, *also} | ({"split"} if route.routing == "hash" else set())
+    for routing in ("broadcast", "range", "blocks", "hash", "split"):
         if routing in possible:
             found = choose_routing(routing, lowered, schemas, workers, needs_order=False)
             assert (found.routing, found.why[:9]) == (routing, "asked for")

@@ -180,9 +180,8 @@ class WindowJoin:
         name = self.options.time.of(side)
         type_ = self._schemas[side].field(name).type
         try:
-            if time is None or (
-                pa.types.is_integer(type_) and (isinstance(time, bool) or not hasattr(time, "__index__"))
-            ):
+            is_number = hasattr(time, "__index__")  # and a number has no unit
+            if time is None or isinstance(time, bool) or is_number != pa.types.is_integer(type_):
                 raise TypeError
             if isinstance(time, datetime) and (time.tzinfo is None) != (getattr(type_, "tz", None) is None):
                 raise TypeError

@@ -119,6 +119,13 @@ Idle = Callable[[Integers], Integers]
 """Chooses the workers of rows that can match nothing."""
 
 
+def hash_shares(spec: JoinSpec, side: Side, slots: SlotValues, idle: Idle) -> list[Share]:
+    """Routing by hash: rows with equal keys go to the same worker."""
+    workers = len(spec.workers)
+    owner = (_hash(_equal_keys(spec, side, slots.columns)) % np.uint64(workers)).astype(np.int64)
+    return _dealt(_with_idle(owner, slots, idle), workers)
+
+
 class Blocks:
     """Shares a side's rows out."""
 

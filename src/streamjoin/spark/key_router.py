@@ -1,4 +1,4 @@
-"""Routing by hash: rows with equal keys meet, and the rows of a frequent key are shared out.
+"""Splitting: rows with equal keys meet, as with routing by hash, and the rows of a frequent key are shared out.
 
 Law: a key's hash chooses its *home*, the worker that stores its rows; they probe there, and nowhere else. If a home
 would have much more to do than others, its most frequent keys are *split*: the worker that stores a row of such a key

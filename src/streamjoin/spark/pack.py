@@ -10,7 +10,7 @@ import pyarrow as pa
 from ..arrays import INT64_MIN, Integers
 from ..predicate.slots import SlotValues
 from ..side import Side
-from .blocks import Blocks, Share
+from .blocks import Blocks, Share, hash_shares
 from .identity import identities, places_of
 from .key_router import live_keys
 from .messages import ARROW_MESSAGE, EVERY_WORKER, POSITION, ROLE, binary_value, to_view
@@ -56,7 +56,7 @@ class Pack:
         if rows:
             every = np.concatenate(keys)
             some = sampled(every, -(-rows // CHUNK_ROWS))
-            sample = (np.concatenate([[len(every)], some]) if spec.routing == "hash" else some).tobytes()
+            sample = (np.concatenate([[len(every)], some]) if spec.routing == "split" else some).tobytes()
             for worker in spec.workers:
                 yield _message(worker, side, partition, chunk + 1, rows, latest, None, None, sample)
 
@@ -80,7 +80,8 @@ class Pack:
             return places_of(identities(spec, side, table.take(pa.array(rows)), times[rows]), len(spec.workers))
 
         slots = spec.slots(side, table)
-        shares = Blocks(spec).shares(side, slots, idle)
+        by_hash = spec.routing == "hash"
+        shares = hash_shares(spec, side, slots, idle) if by_hash else Blocks(spec).shares(side, slots, idle)
         for worker, share in zip(spec.workers, shares, strict=True):
             yield _message(worker, *head, all_times, self._body(table, share))
 
@@ -97,7 +98,7 @@ class Pack:
 
 def _keys(spec: JoinSpec, side: Side, slots: SlotValues) -> Integers:
     """The keys by which routers decide."""
-    return live_keys(spec, side, slots) if spec.routing == "hash" else RangeKeys.of(spec).keys(side, slots.columns)
+    return live_keys(spec, side, slots) if spec.routing == "split" else RangeKeys.of(spec).keys(side, slots.columns)
 
 
 def chunks(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

@@ -25,7 +25,7 @@ from .worker import Worker
 MOST_BYTES = 2**31 - 2**20
 NAME, BODY = StructType([StructField("name", StringType())]), StructType([StructField("body", BinaryType())])
 """The types of names and values in the state store. As texts, each task would send them to the JVM to be parsed."""
-ROUTERS: dict[str, type[Router | KeyRouter]] = {"range": Router, "hash": KeyRouter}
+ROUTERS: dict[str, type[Router | KeyRouter]] = {"range": Router, "split": KeyRouter}
 _NO_FIGURES = dict.fromkeys((*COUNTS, "seconds"))
 
 

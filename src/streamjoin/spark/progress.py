@@ -222,9 +222,10 @@ def _on_skew(figures: Mapping[str, Any]) -> str | None:
     stored = [one["left_window"] + one["right_window"] for one in map(named, figures["workers"])]
     if sum(stored) < MANY_ROWS or max(stored) * len(stored) < SKEWED * sum(stored):
         return None
+    better = "split" if figures["routing"].startswith("hash") else "broadcast"
     return (
         f"one of {len(stored)} workers keeps {max(stored) / sum(stored):.0%} of the rows ({figures['routing']}): keys "
-        'lie near each other, or one is frequent; routing="broadcast" shares them out evenly, with a new checkpoint'
+        f'lie near each other, or one is frequent; routing="{better}" shares them out evenly, with a new checkpoint'
     )
 
 

@@ -59,6 +59,7 @@ def choose_routing(
 
 _NEEDS = {
     "hash": "an equality between the two streams that every pair must meet, such as l.k = r.k",
+    "split": "an equality between the two streams that every pair must meet, such as l.k = r.k",
     "range": "a band or a range that every pair must meet, such as l.x BETWEEN r.a AND r.b, over numbers that cannot "
     "overflow",
     "blocks": "a band of constant width that every pair must meet, such as l.x BETWEEN r.x - 5 AND r.x + 5",
@@ -70,6 +71,7 @@ def _routes(lowered: Lowered, schemas: dict[Side, pa.Schema]) -> dict[str, Route
     routes: dict[str, Route] = {}
     if lowered.hash_slots:
         routes["hash"] = Route("hash", "the predicate has an equality")
+        routes["split"] = Route("split", "the predicate has an equality")
     blocks, range_ = block_key(lowered, schemas), range_key(lowered)
     if blocks is not None:
         key, size = blocks

@@ -20,10 +20,10 @@ from ..predicate.lower import Lowered
 from ..predicate.slots import SlotValues
 from ..side import SIDES, Side
 
-Routing = Literal["broadcast", "range", "blocks", "hash", "auto"]
-"""broadcast: every tuple probes on all workers, and one stores it. hash: tuples with equal keys meet on one worker, or
-on all where a key is frequent. range: each worker has a range of keys. blocks: each worker has many short ranges of
-keys, all equally long. auto: the one that suits the predicate."""
+Routing = Literal["broadcast", "range", "blocks", "hash", "split", "auto"]
+"""broadcast: every tuple probes on all workers, and one stores it. hash: tuples with equal keys meet on one worker.
+split: the same, but on all workers where a key is frequent. range: each worker has a range of keys. blocks: each worker
+has many short ranges of keys, all equally long. auto: the one that suits the predicate."""
 FORMAT = "4"
 """The format of the state store's content, including which worker a hash chooses. Raise it when any of it changes."""
 
@@ -81,12 +81,12 @@ class JoinSpec:
     @property
     def has_routers(self) -> bool:
         """Whether routers find out where each row goes (see `router` and `key_router`)."""
-        return self.routing == "range" or (self.routing == "hash" and len(self.workers) > 1)
+        return self.routing == "range" or (self.routing == "split" and len(self.workers) > 1)
 
     @property
     def sends_all_to_all(self) -> bool:
         """Whether all workers get all rows; there may be only one."""
-        return self.routing == "broadcast" or (self.routing == "hash" and not self.has_routers)
+        return self.routing == "broadcast" or (self.routing == "split" and not self.has_routers)
 
     def has_roles(self, side: Side) -> bool:
         """Whether several workers may get a row of this side, each with a role (see `messages`)."""
