@@ -75,14 +75,14 @@ class Dictionary(dict):
 def make_spec(
     left: pa.Schema, right: pa.Schema, *, on: Any, workers: int = 1, routing: str = "broadcast", bounded: bool = False,
     cache: str | None = None, lateness: Any = 0, late: str = "drop", how: str = "inner",
-    match: str = "all", idle_timeout: int | None = None, **options: Any,
+    match: str = "all", idle_timeout: int | None = None, index: str = "auto", **options: Any,
 ) -> JoinSpec:  # fmt: skip
     plan = plan_for(on, left, right)
     lowered = lower(plan)
     route = choose_routing(routing, lowered, {"left": left, "right": right}, workers, needs_order=False)
     checked = check_options(
         left, right, how=how, match=match, order="none" if match == "all" else "sorted", late=late, lateness=lateness,
-        algorithm="three-step", index="auto", workers=1, has_equality=bool(plan.equalities),
+        algorithm="three-step", index=index, workers=1, has_equality=bool(plan.equalities),
         has_order=lowered.has_order, **options,
     )  # fmt: skip
     return JoinSpec(
@@ -109,7 +109,7 @@ class Simulated:
             for partition, table in enumerate(tables):
                 if not table.num_rows:
                     continue
-                for batch in Pack(self.spec, side).messages(partition, 0, table.combine_chunks()):
+                for batch in Pack(self.spec, side).messages(partition, [table.combine_chunks()]):
                     (row,) = batch.to_pylist()
                     to = self.spec.workers if row["worker"] == EVERY_WORKER else (row["worker"],)
                     del row["worker"]

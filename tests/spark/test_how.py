@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 import streamjoin as sj
 from streamjoin.engine.options import How
 from streamjoin.side import SIDES
-from streamjoin.spark import pickled_state
 from streamjoin.spark.identity import _hash_bytes, _hash_bytes_in_numpy, identities, places_of
+from streamjoin.spark.sealed_values import opened
 from streamjoin.spark.segments import Cache
 from streamjoin.spark.worker_state import NAME
+from streamjoin.spark.worker_state import STATES as WORKERS
 from streamjoin.testing import assert_same_rows
 
 from ..long import LONG
@@ -276,5 +277,5 @@ def test_a_left_row_has_few_candidates(tmp_path: Path) -> None:
         row = pa.table([[time], [1]], schema=schema)
         run.step([row.set_column(1, "k", pa.array([2]))], [row])
     for state in run.states:
-        kept = pickled_state.load(state.get(NAME))
+        kept = WORKERS.load(opened(NAME, state[NAME]))
         assert sum(entry.count for entry in kept.held["left"].marks) <= 2 * 70

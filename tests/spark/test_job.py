@@ -22,6 +22,7 @@ from streamjoin.spark.job import start
 from streamjoin.spark.jobfile import Job
 from streamjoin.spark.progress import size
 from streamjoin.spark.python_workers import cache_roots
+from streamjoin.spark.secrets import SPARK_REDACTS
 from streamjoin.spark.session import SHUFFLE
 from streamjoin.spark.watch import Screen, watch
 from streamjoin.testing import assert_same_rows, trades_and_quotes
@@ -265,3 +266,21 @@ def test_what_spark_and_the_join_refuse(text: str, message: str, tmp_path: Path,
         start(Job(job_file(tmp_path, text)), spark)
     assert f"job.toml, {message}" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_plans_and_progress_tell_no_secrets(spark: Any, tmp_path: Path) -> None:
+    text = """
+        left = {format = "rate", options = {"kafka.ssl.key.password" = "hunter2", "account.key" = "hunter2"}}
+        right = {format = "rate"}
+        join = {on = "l.value = r.value", window = "1 second", time = "timestamp", partitions = 2}
+        sink = {format = "noop", options = {"sasl.jaas.config" = "%s password='hunter2';"}}
+    """
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    query = start(Job(job_file(tmp_path, text % module)), spark, once=True)
+    query.awaitTermination()
+    assert query.exception() is None
+    told = [query._jsq.explainInternal(True), *map(str, query.recentProgress)]
+    assert "Scan" in told[0]
+    assert not any("hunter2" in one for one in told)
+    for name in SPARK_REDACTS:
+        assert "jaas" in spark.conf.get(name)

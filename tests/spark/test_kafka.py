@@ -31,7 +31,7 @@ def test_kafka_to_kafka(broker: Broker, tmp_path: Path) -> None:
     jars = ",".join(map(str, connector_jars()))
     file = job_file(tmp_path, f'{with_quick_session(text)}"spark.jars" = "{jars}"\n')
 
-    done = run_job(file, "--once")
+    done = run_job(file, "--once", "--allow-code")  # it names jars
     assert (done.returncode, done.stderr) == (0, "")
     assert f" 1,001 rows in, {expected.num_rows:,} out, 0 late, 1 without a time" in done.stdout
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import streamjoin as sj
-from streamjoin.spark import pickled_state
-from streamjoin.spark.key_router import KeyRouterState
+from streamjoin.spark.key_router import STATES, KeyRouterState
+from streamjoin.spark.sealed_values import opened
 from streamjoin.testing import assert_same_rows
 
 from .simulated import Simulated, make_spec
@@ -31,7 +31,7 @@ def rows(rng: np.random.Generator, number: int, share: float, frequent: int = 7)
 
 
 def kept(run: Simulated) -> list[KeyRouterState]:
-    return [pickled_state.load(state["router"]) for state in run.routers if state]
+    return [STATES.load(opened("router", state["router"])) for state in run.routers if state]
 
 
 @pytest.mark.parametrize("how", ["inner", "full"])

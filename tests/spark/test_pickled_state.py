@@ -7,6 +7,8 @@ format, `python -m tests.spark.test_pickled_state` writes it.
 
 from __future__ import annotations
 
+import operator
+import os
 import pickle
 import tempfile
 from pathlib import Path
@@ -20,8 +22,10 @@ from streamjoin.spark import key_router, pickled_state
 from streamjoin.spark.key_router import KeyRouterState
 from streamjoin.spark.messages import from_bytes, to_bytes
 from streamjoin.spark.pickled_state import NOW_AT
+from streamjoin.spark.router import STATES as ROUTERS
 from streamjoin.spark.router import RouterState
 from streamjoin.spark.spec import FORMAT
+from streamjoin.spark.worker_state import STATES as WORKERS
 from streamjoin.spark.worker_state import MarksEntry, SegmentEntry, SideState, WorkerState
 from streamjoin.testing import assert_same_rows
 
@@ -66,7 +70,7 @@ def write() -> None:
             tables = [run.step([stream(3).slice(n, 20)], [stream(11).slice(n, 20)]) for n in (0, 20)]
         workers, routers = ([dict(state) for state in kept] for kept in (run.states, run.routers))
         found[name] = {"workers": workers, "routers": routers, "found": to_bytes(pa.concat_tables(tables))}
-    FILE.write_bytes(pickle.dumps(found))
+    FILE.write_bytes(pickle.dumps(found))  # of texts and bytes alone
 
 
 @pytest.mark.parametrize("name", JOINS)
@@ -87,21 +91,44 @@ def test_an_older_checkpoint_goes_on(name: str, tmp_path: Path) -> None:
 
 
 def test_old_names_lead_to_classes_of_today() -> None:
-    """Of all that moved, the states have an example; what is written now names only what exists now."""
-    bodies = [body for join in states().values() for kind in ("workers", "routers") for one in join[kind]
+    """Of all that moved, the states have an example; what they hold is written as plain data, and read again."""
+    bodies = [(name, body) for join in states().values() for kind in ("workers", "routers") for one in join[kind]
               for name, body in one.items() if name in ("memory", "router")]  # fmt: skip
     for module, name in NOW_AT:
-        assert any(module.encode() in body and name.encode() in body for body in bodies), (module, name)
-    kept = [pickled_state.load(body) for body in bodies]
+        assert any(module.encode() in body and name.encode() in body for _, body in bodies), (module, name)
+    kept = [pickled_state.load(body) for _, body in bodies]
     assert {type(one) for one in kept} == {WorkerState, RouterState, KeyRouterState}
     assert any(one.split and one.spread for one in kept if isinstance(one, KeyRouterState))
     sides = [side for one in kept if isinstance(one, WorkerState) for side in one.held.values()]
     assert {type(side) for side in sides} == {SideState}
     assert {type(entry) for side in sides for entry in side.segments} == {SegmentEntry}
     assert {type(entry) for side in sides for entry in side.marks} == {MarksEntry}
-    assert [pickled_state.dump(pickle.loads(pickled_state.dump(one))) for one in kept] == [
-        pickled_state.dump(one) for one in kept
-    ]
+    for one in kept:
+        plain = PLAIN[type(one)]
+        again = plain.load(plain.dump(one))
+        assert type(again) is type(one)
+        assert plain.dump(again) == plain.dump(one)
+        assert pickle.dumps(again) == pickle.dumps(plain.load(plain.dump(again)))
+
+
+PLAIN = {WorkerState: WORKERS, RouterState: ROUTERS, KeyRouterState: key_router.STATES}
+
+
+class Evil:
+    def __reduce__(self) -> Any:
+        return os.mkdir, ("evil",)
+
+
+@pytest.mark.parametrize("name", ["memory", "waiting-left"])
+def test_a_pickle_that_runs_code_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for evil in (Evil(), operator.itemgetter(1), os.system):
+        run = joining("ordered", str(tmp_path))
+        before = states()["ordered"]
+        run.states = [Dictionary({**one, name: pickle.dumps(evil)}) for one in before["workers"]]
+        with pytest.raises(sj.StateError, match=r"the state is damaged: UnpicklingError: .* is not allowed here"):
+            run.step([stream(3).slice(40, 20)], [stream(11).slice(40, 20)])
+    assert not (tmp_path / "evil").exists()
 
 
 if __name__ == "__main__":

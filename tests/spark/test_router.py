@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 import streamjoin as sj
-from streamjoin.spark import pickled_state
 from streamjoin.spark.messages import ChunkMessage
 from streamjoin.spark.pack import Pack
+from streamjoin.spark.router import STATES as ROUTERS
 from streamjoin.spark.router import Router
+from streamjoin.spark.sealed_values import opened
+from streamjoin.spark.worker import Worker
 from streamjoin.testing import assert_same_rows
 
 from .simulated import Simulated, make_spec
@@ -36,7 +39,7 @@ def test_splitters_follow_the_data(tmp_path: Path) -> None:
         found.append(run.step([tables[0]], [tables[1]]))
         for side, table in zip(sides, tables, strict=True):
             side.append(table)
-        kept = pickled_state.load(run.routers[0]["router"])
+        kept = ROUTERS.load(opened("router", run.routers[0]["router"]))
         living.append(len(kept.generations))
         windows = [figures["left_window"] for figures in run.figures]
     assert max(living) > 2, "no generation has followed the drift"
@@ -60,15 +63,30 @@ def test_a_frequent_key_does_not_pile_up_generations(tmp_path: Path) -> None:
         for worker, message in _routed(run, tables):
             assert worker in spec.workers
             assert message.rows
-    assert len(pickled_state.load(run.routers[0]["router"]).generations) <= 2
+    assert len(ROUTERS.load(opened("router", run.routers[0]["router"])).generations) <= 2
 
 
 def _routed(run: Simulated, tables: list[pa.Table]) -> list:
     """What the first router sends on."""
     found = []
     for side, table in zip(("left", "right"), tables, strict=True):
-        for batch in Pack(run.spec, side).messages(0, 0, table):
+        for batch in Pack(run.spec, side).messages(0, [table]):
             (row,) = batch.to_pylist()
             if row.pop("worker") == run.spec.workers[0]:
                 found.append(ChunkMessage(**row))
     return list(Router(run.spec, run.routers[0]).step(found))
+
+
+def test_routers_that_disagree_are_told(tmp_path: Path) -> None:
+    """A worker must not go by the splitters of one of them."""
+    schema = pa.schema([("ts", pa.int64()), ("v", pa.float64())])
+    on, window = "l.v BETWEEN r.v - 1 AND r.v + 1", sj.TimeWindow(10)
+    spec = make_spec(schema, schema, on=on, window=window, time="ts", workers=2, routing="range", cache=str(tmp_path))
+    run = Simulated(spec)
+    messages = []
+    for values in ([1.0, 2.0, 3.0], [7.0, 8.0, 9.0]):
+        table = pa.table({"ts": [1, 2, 3], "v": values}, schema)
+        run.routers[0].clear()
+        messages += [message for worker, message in _routed(run, [table, table]) if worker == spec.workers[0]]
+    with pytest.raises(sj.StateError, match="the splitters differ; start the query again from its checkpoint"):
+        list(Worker(spec, 0, run.states[0]).step(messages))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ from hypothesis import strategies as st
 import streamjoin as sj
 from streamjoin.spark.messages import ChunkMessage, from_bytes, to_bytes
 from streamjoin.spark.segments import Cache
+from streamjoin.spark.side_segments import pieces
+from streamjoin.store import Batch
 from streamjoin.testing import assert_same_rows
 
 from ..long import LONG
@@ -69,3 +72,16 @@ def shuffle_rows(rng: random.Random, messages: list[ChunkMessage]) -> None:
             table = from_bytes(message.body)
             order = np.array(rng.sample(range(table.num_rows), table.num_rows))
             messages[number] = replace(message, body=to_bytes(table.take(pa.array(order))))
+
+
+def test_rows_of_one_time_are_stored_together() -> None:
+    """In which piece a row lies must not depend on the order of the rows."""
+    rng = np.random.default_rng(0)
+    for size in (1, 3, 8):
+        times = np.sort(rng.integers(0, 12, 40))
+        batch = Batch(np.arange(40), times, times, times, [])
+        found = list(pieces(batch, size))
+        assert np.concatenate([piece.row for piece in found]).tolist() == list(range(40))
+        for one, other in pairwise(found):
+            assert one.coordinate[-1] < other.coordinate[0]
+            assert len(one) >= size

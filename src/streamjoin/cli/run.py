@@ -17,6 +17,9 @@ def add_run(commands: Any) -> None:
     run.add_argument("--once", action="store_true", help="stop when all available data has been joined")
     run.add_argument("--for", dest="seconds", type=seconds, metavar="TIME", help='stop after this time, such as "60s"')
     run.add_argument("--quiet", action="store_true", help="print no figures")
+    run.add_argument(
+        "--allow-code", action="store_true", help="the file is trusted: it may name jars, classes and programs"
+    )
     run.set_defaults(run=_run)
 
 
@@ -25,4 +28,10 @@ def _run(arguments: argparse.Namespace) -> None:
         from ..spark.job import run
     except ImportError as error:
         raise StateError(str(error)) from None
-    run(arguments.job, once=arguments.once, seconds=arguments.seconds, quiet=arguments.quiet)
+    run(
+        arguments.job,
+        once=arguments.once,
+        seconds=arguments.seconds,
+        quiet=arguments.quiet,
+        allow_code=arguments.allow_code,
+    )

@@ -16,9 +16,9 @@ import pyarrow as pa
 from ..arrays import INT64_MAX, Array, Integers, Rows, Words
 from ..side import SIDES, Side
 from .identity import positions_as_identities
-from .keyed_state import KeyedState
 from .marks import Marks
 from .questions import Questions, named, words_of
+from .sealed_values import SealedState
 from .segments import COORDINATE
 from .side_segments import ARRIVED, SideSegments
 from .spec import JoinSpec
@@ -35,7 +35,7 @@ MOST_FOUND = 1 << 16
 class Candidates:
     """The candidates of one worker in one micro-batch, and those that it keeps."""
 
-    def __init__(self, spec: JoinSpec, state: KeyedState, kept: SideState, questions: Questions) -> None:
+    def __init__(self, spec: JoinSpec, state: SealedState, kept: SideState, questions: Questions) -> None:
         self._spec, self._kept, self._questions = spec, kept, questions
         self._marks = Marks("left", state, kept, closest)
         self._found: list[pa.Table] = []

@@ -15,9 +15,9 @@ from ..arrays import Integers
 from ..side import Side
 from ..store import Batch
 from .identity import identities
-from .keyed_state import KeyedState
 from .marks import Marks
 from .questions import Questions, named
+from .sealed_values import SealedState
 from .segments import COORDINATE
 from .side_segments import ARRIVED, SideSegments
 from .spec import JoinSpec
@@ -27,7 +27,7 @@ from .worker_state import SideState
 class Closing:
     """`unmatched` counts the rows that this worker has reported without a partner."""
 
-    def __init__(self, spec: JoinSpec, side: Side, state: KeyedState, kept: SideState, questions: Questions) -> None:
+    def __init__(self, spec: JoinSpec, side: Side, state: SealedState, kept: SideState, questions: Questions) -> None:
         self._spec, self._side, self._kept, self._questions = spec, side, kept, questions
         self._marks = Marks(side, state, kept)
         self.unmatched = 0

@@ -19,6 +19,7 @@ import pyarrow as pa
 from .local_files import ABANDONED, local_directory, remove
 from .spec import JoinSpec
 
+PREFIX = "streamjoin-results-"
 WORTH_A_FILE = 1 << 14
 """Bytes of results from which on a file takes less time than a blob."""
 
@@ -37,7 +38,7 @@ class Handover:
         self._complete = 0
         self._directory: Path | None = None
         if not spec.has_settling:
-            self._directory = local_directory() / f"streamjoin-{spec.identity}" / "results"
+            self._directory = local_directory()
             _remove_left_behind(self._directory)
 
     def takes(self, table: pa.Table) -> bool:
@@ -65,8 +66,7 @@ class Handover:
         self._writer = self._file = None
 
     def _open(self, directory: Path, schema: pa.Schema) -> None:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=directory)
+        handle, name = tempfile.mkstemp(dir=directory, prefix=PREFIX)
         os.close(handle)
         try:
             self._file = pa.OSFile(name, "wb")
@@ -93,7 +93,7 @@ def handed_over(name: str) -> pa.Table:
 
 def _remove_left_behind(directory: Path) -> None:
     """Remove the files of tasks that ended before they were read."""
-    with suppress(OSError), os.scandir(directory) as entries:
-        for entry in entries:
-            if entry.stat().st_mtime < time.time() - ABANDONED:
-                remove(entry.path)
+    for path in directory.glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            if path.stat().st_mtime < time.time() - ABANDONED:
+                remove(path)

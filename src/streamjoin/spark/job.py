@@ -26,16 +26,19 @@ from .session import SHUFFLE, session
 from .watch import Screen, watch
 
 
-def run(path: Path, *, once: bool = False, seconds: float | None = None, quiet: bool = False) -> None:
+def run(
+    path: Path, *, once: bool = False, seconds: float | None = None, quiet: bool = False, allow_code: bool = False
+) -> None:
     """Run a job file until it is stopped; with `once` until all present input has been joined; at most for `seconds`.
+    With `allow_code`, the file is trusted to name jars, classes and programs.
 
     Ctrl-C ends it with KeyboardInterrupt and SIGTERM with SystemExit(143), both after the query has been stopped.
     """
-    job = Job(path)
+    job = Job(path, allow_code)
     check_brokers(job)
     screen = Screen(Console(quiet=quiet), job.name)
     screen.say(f"{job.name}: starting Spark")
-    with _spark_log() as log:
+    with _spark_log(job) as log:
         spark = _open_session(job, log)
         _silence_the_end(spark)
         try:
@@ -130,18 +133,28 @@ def _open_session(job: Job, log: IO[bytes]) -> Any:
 
 
 @contextlib.contextmanager
-def _spark_log() -> Iterator[IO[bytes]]:
-    """A file for what Spark writes to standard error. If Spark failed, the file stays and the error names it."""
+def _spark_log(job: Job) -> Iterator[IO[bytes]]:
+    """A file for what Spark writes to standard error. If Spark failed, the file stays, without the job's secrets, and
+    the error names it."""
     with tempfile.NamedTemporaryFile(prefix="streamjoin-", suffix=".log", delete=False) as log:
         keep = False
         try:
             yield log
         except _Failed as error:
             keep = True
-            raise StateError(f"{error} (Spark's log: {log.name})") from None
+            _redact(job, Path(log.name))
+            raise StateError(f"{job.redacted(str(error))} (Spark's log: {log.name})") from None
         finally:
             if not keep:
                 os.unlink(log.name)
+
+
+def _redact(job: Job, log: Path) -> None:
+    """Put a log without secrets in the place of another."""
+    handle, clean = tempfile.mkstemp(dir=log.parent, prefix="streamjoin-", suffix=".clean")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(job.redacted(log.read_text(encoding="utf-8", errors="replace")))
+    os.replace(clean, log)
 
 
 def _silence_the_end(spark: Any) -> None:

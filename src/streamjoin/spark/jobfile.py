@@ -12,6 +12,8 @@ from typing import Any
 from ..arguments import meant
 from ..errors import ArgumentError
 from ..window import parse_duration
+from . import no_code
+from .secrets import masked, redacted, secrets_in
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,14 @@ TABLES = ("left", "right", "join", "sink", "spark", "trigger")
 class Job:
     """A job file, read and checked, except for what only Spark can check.
 
-    Relative paths in it start at the file's own directory.
+    Relative paths in it start at the file's own directory. What would run code is refused, unless `allow_code` says
+    that the file is trusted (see `no_code`).
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, allow_code: bool = False) -> None:
         self.path = path
         self._lines, tables = _read(path)
+        self.secrets = secrets_in(tables)
         for name in tables:
             if name not in TABLES:
                 raise self.error(name, None, f"there is no such table{meant(name, TABLES)}; {_choose(TABLES)}")
@@ -100,6 +104,8 @@ class Job:
         trigger = self._checked("trigger", tables.get("trigger", {}), {"every": TEXT})
         self.every_ms = self._milliseconds(trigger["every"]) if "every" in trigger else 0
         self.spark: dict[str, Any] = self._settings(_flat(tables.get("spark", {})))
+        if not allow_code:
+            self._refuse_code()
 
     @property
     def name(self) -> str:
@@ -118,7 +124,11 @@ class Job:
         line = self._line_of(table, key and key.partition("[")[0])
         at = f", line {line}" if line else ""
         what = "".join(f"{part} " for part in (f"[{table}]" if table else "", f"{key}:" if key else "") if part)
-        return ArgumentError(f"{self.path}{at}: {what}{message}")
+        return ArgumentError(f"{self.path}{at}: {what}{self.redacted(message)}")
+
+    def redacted(self, text: str) -> str:
+        """A text without the secrets of this job."""
+        return redacted(text, self.secrets)
 
     # -- checks ----------------------------------------------------------------------------------------------------
 
@@ -150,7 +160,7 @@ class Job:
             if key not in keys:
                 raise self.error(name, key, f"there is no such key here{meant(key, keys)}; {_choose(sorted(keys))}")
             if not keys[key].fits(value):
-                raise self.error(name, key, f"{value!r} is not valid; give {keys[key].words}")
+                raise self.error(name, key, f"{masked(value)!r} is not valid; give {keys[key].words}")
         for key in required:
             if key not in table:
                 raise self.error(name, None, f"{key} is missing")
@@ -160,6 +170,19 @@ class Job:
         """The table [spark]: `master`, and Spark's own settings, which are passed on as they are."""
         keys = {key: SETTING for key in table if key.startswith("spark.")}
         return self._checked("spark", table, {"master": TEXT, **keys, "spark.*": SETTING})
+
+    def _refuse_code(self) -> None:
+        found = [("spark", key, no_code.problem_of_setting(key, value)) for key, value in self.spark.items()]
+        for name, table in (("left", self.left), ("right", self.right), ("sink", self.sink)):
+            for key, value in table.get("options", {}).items():
+                found.append((name, f"options.{key}", no_code.problem_of_option(key, value)))
+            for key in ("columns", "where"):
+                texts = table.get(key, [])
+                for text in [texts] if isinstance(texts, str) else texts:
+                    found.append((name, key, no_code.problem_of_sql(text)))
+        for name, key, problem in found:
+            if problem is not None and key != "master":
+                raise self.error(name, key, problem)
 
     def _milliseconds(self, every: str) -> int:
         try:
@@ -204,6 +227,10 @@ def _read(path: Path) -> tuple[list[str], dict[str, Any]]:
         message, _, place = str(error).rstrip(")").partition(" (at ")
         at = place if place.startswith("line") else f"line {text.count(chr(10)) + 1}"
         raise ArgumentError(f"{path}, {at}: {message}") from None
+    except ValueError as error:  # such as a number of thousands of digits
+        raise ArgumentError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ArgumentError(f"{path}: lists and tables are nested too deeply") from None
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:

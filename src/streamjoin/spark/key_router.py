@@ -24,13 +24,14 @@ from ..arrays import INT64_MAX, INT64_MIN, Array, Integers, Mask
 from ..predicate.slots import SlotValues
 from ..side import SIDES, Side
 from ..store.hashing import hash_keys
-from . import pickled_state
 from .identity import identities, places_of
 from .keyed_state import KeyedState
 from .messages import ChunkMessage, from_bytes
-from .range_keys import in_steps
+from .plain import Plain
 from .router import NAME, UNEVEN, cut, floors, sample_of
+from .sealed_values import SealedState
 from .spec import JoinSpec
+from .stored_states import loaded
 
 Hashes = npt.NDArray[np.uint64]
 SHARE = 0.25
@@ -51,11 +52,10 @@ def homes(hashes: Hashes, workers: int) -> Integers:
     return ((hashes >> np.uint64(32)) % np.uint64(workers)).astype(np.int64)
 
 
-def sample_of_keys(spec: JoinSpec, side: Side, slots: SlotValues) -> Integers:
-    """How many rows of a chunk have a key, and then the hashes of some, which stand for all."""
+def live_keys(spec: JoinSpec, side: Side, slots: SlotValues) -> Integers:
+    """The hashes of the keys of those rows that have one."""
     hashes = key_hashes(spec, side, slots.columns)
-    live = np.sort((hashes if slots.live is None else hashes[slots.live]).view(np.int64))
-    return np.concatenate([np.array([len(live)]), in_steps(live)])
+    return (hashes if slots.live is None else hashes[slots.live]).view(np.int64)
 
 
 @dataclass(slots=True)
@@ -68,9 +68,9 @@ class Spread:
 
 @dataclass(slots=True)
 class KeyRouterState:
-    """What a router keeps from one micro-batch to the next. It is the same on every router: all hear of all chunks.
+    """What a router keeps from one micro-batch to the next. It is the same on every router: all hear of all partitions.
 
-    It lies pickled in the state store, so the names of its fields are part of the state's format.
+    It lies in the state store, so the names of its fields are part of the state's format.
     """
 
     split: list[int] = field(default_factory=list)
@@ -80,15 +80,18 @@ class KeyRouterState:
     furthest: dict[Side, int | None] = field(default_factory=lambda: dict.fromkeys(SIDES))
 
 
+STATES = Plain({"keys": KeyRouterState, "spread": Spread})
+
+
 class KeyRouter:
     """Cuts the chunks that it gets, and tells every worker about them."""
 
     def __init__(self, spec: JoinSpec, state: KeyedState) -> None:
-        self._spec, self._state = spec, state
+        self._spec, self._state = spec, SealedState(state)
 
     def step(self, messages: Sequence[ChunkMessage]) -> Iterator[tuple[int, ChunkMessage]]:
         body = self._state.get(NAME)
-        kept: KeyRouterState = KeyRouterState() if body is None else pickled_state.load(body)
+        kept: KeyRouterState = KeyRouterState() if body is None else loaded(body, STATES, KeyRouterState)
         messages = sorted(messages, key=lambda message: (message.side, *message.order))
         self._forget(kept)
         self._follow(kept, messages)
@@ -103,7 +106,7 @@ class KeyRouter:
         for message in messages:
             if message.body is not None:
                 yield from self._cut(message, kept)
-        self._state.put(NAME, pickled_state.dump(kept))
+        self._state.put(NAME, STATES.dump(kept))
 
     def _forget(self, kept: KeyRouterState) -> None:
         """Forget keys that are not split any more, once nothing that a future row may meet is spread."""
@@ -119,7 +122,7 @@ class KeyRouter:
 
     def _follow(self, kept: KeyRouterState, messages: Sequence[ChunkMessage]) -> None:
         """Choose the keys that are split from now on."""
-        samples = [sample_of(message) for message in messages]
+        samples = [sample for sample in map(sample_of, messages) if len(sample)]
         if sum(int(sample[0]) for sample in samples) < ENOUGH:
             return
         keys, which = np.unique(np.concatenate([sample[1:] for sample in samples]), return_inverse=True)

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..side import Side
-from .keyed_state import KeyedState
 from .messages import from_bytes, to_bytes
+from .sealed_values import SealedState
 from .segments import COORDINATE
 from .worker_state import MarksEntry, SideState
 
@@ -29,7 +29,7 @@ class Marks:
     """The marks of one side, tables with a column `COORDINATE`. `kept` has the blobs' entries, oldest first. `reduce`
     leaves out marks of merged blobs that say nothing new."""
 
-    def __init__(self, side: Side, state: KeyedState, kept: SideState, reduce: Reduce = lambda marks: marks) -> None:
+    def __init__(self, side: Side, state: SealedState, kept: SideState, reduce: Reduce = lambda marks: marks) -> None:
         self._side, self._state, self._kept, self._reduce = side, state, kept, reduce
 
     def add(self, marks: pa.Table, floor: int) -> pa.Table:
@@ -66,10 +66,7 @@ class Marks:
         self._state.put(name, to_bytes(marks))
 
     def _read(self, entry: MarksEntry) -> pa.Table:
-        body = self._state.get(entry.name)
-        if body is None:
-            raise AssertionError(f"the state store has lost marks {entry.name}")
-        return from_bytes(body)
+        return from_bytes(self._state.must_get(entry.name))
 
     def _drop(self, entries: list[MarksEntry]) -> None:
         for entry in entries:

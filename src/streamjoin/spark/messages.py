@@ -46,7 +46,8 @@ class RowRole:
 class ChunkMessage:
     """`rows` counts all rows of the chunk, `latest` is their latest timestamp, and `times` has all their timestamps
     (None if order does not count, or if the body has all rows). `body` has the rows for this worker. `note` belongs to
-    routing by ranges: a sample of the keys on the way to a router, the generations on the way to a worker."""
+    routing by ranges: on the way to a router a sample of the keys of a partition, whose rows are counted; the
+    generations on the way to a worker."""
 
     side: Side
     partition: int

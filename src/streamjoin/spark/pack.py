@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Integers
+from ..arrays import INT64_MIN, Integers
+from ..predicate.slots import SlotValues
 from ..side import Side
 from .blocks import Blocks, Share, hash_shares
 from .identity import identities, places_of
-from .key_router import sample_of_keys
+from .key_router import live_keys
 from .messages import ARROW_MESSAGE, EVERY_WORKER, POSITION, ROLE, binary_value, to_view
 from .process import spare_collector
-from .range_keys import RangeKeys
+from .range_keys import RangeKeys, sampled
 from .spec import JoinSpec
 
 CHUNK_ROWS, CHUNK_BYTES = 1 << 18, 1 << 26
@@ -33,10 +34,33 @@ class Pack:
         spare_collector()
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
-        for chunk, table in enumerate(chunks(batches, self._spec.schemas[self._side])):
-            yield from self.messages(partition, chunk, table)
+        yield from self.messages(partition, chunks(batches, self._spec.schemas[self._side]))
 
-    def messages(self, partition: int, chunk: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    def messages(self, partition: int, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        """The messages of a partition, whose chunks are these tables.
+
+        Where there are routers, the last ones have a sample of all its keys. It does not depend on the order of the
+        rows: all routers must come to the same conclusions, also from a partition that Spark has computed again.
+        """
+        spec, side = self._spec, self._side
+        if not spec.has_routers:
+            for chunk, table in enumerate(tables):
+                yield from self._of_chunk(partition, chunk, table)
+            return
+        keys: list[Integers] = []
+        rows, latest, chunk = 0, INT64_MIN, -1
+        for chunk, table in enumerate(tables):
+            yield from self._of_chunk(partition, chunk, table)
+            keys.append(_keys(spec, side, spec.slots(side, table)))
+            rows, latest = rows + table.num_rows, max(latest, int(spec.times(side, table).max()))
+        if rows:
+            every = np.concatenate(keys)
+            some = sampled(every, -(-rows // CHUNK_ROWS))
+            sample = (np.concatenate([[len(every)], some]) if spec.routing == "split" else some).tobytes()
+            for worker in spec.workers:
+                yield _message(worker, side, partition, chunk + 1, rows, latest, None, None, sample)
+
+    def _of_chunk(self, partition: int, chunk: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
         """A chunk's messages."""
         spec, side = self._spec, self._side
         times = spec.times(side, table)
@@ -45,19 +69,17 @@ class Pack:
             yield _message(EVERY_WORKER, *head, None, to_view(table))
             return
         all_times = times.tobytes() if spec.options.needs_order else None
-        slots = spec.slots(side, table)
         if spec.has_routers:
-            by_range = spec.routing == "range"
-            keys = RangeKeys.of(spec).sample(side, slots.columns) if by_range else sample_of_keys(spec, side, slots)
-            router = spec.workers[(partition + chunk) % len(spec.workers)]
-            for worker in spec.workers:
-                yield _message(worker, *head, all_times, to_view(table) if worker == router else None, keys.tobytes())
+            # Not by chunk: if Spark computes the partition again, its rows may lie in other chunks.
+            router = spec.workers[partition % len(spec.workers)]
+            yield _message(router, *head, all_times, to_view(table))
             return
 
         def idle(rows: Integers) -> Integers:
             """Rows that can match nothing: any worker will do, but their values choose it."""
             return places_of(identities(spec, side, table.take(pa.array(rows)), times[rows]), len(spec.workers))
 
+        slots = spec.slots(side, table)
         by_hash = spec.routing == "hash"
         shares = hash_shares(spec, side, slots, idle) if by_hash else Blocks(spec).shares(side, slots, idle)
         for worker, share in zip(spec.workers, shares, strict=True):
@@ -72,6 +94,11 @@ class Pack:
         if self._spec.options.needs_order:
             part = part.append_column(POSITION, pa.array(share.rows.astype(np.int32)))
         return to_view(part)
+
+
+def _keys(spec: JoinSpec, side: Side, slots: SlotValues) -> Integers:
+    """The keys by which routers decide."""
+    return live_keys(spec, side, slots) if spec.routing == "split" else RangeKeys.of(spec).keys(side, slots.columns)
 
 
 def chunks(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

@@ -19,11 +19,13 @@ from ..arrays import INT64_MAX, INT64_MIN, Integers, Mask
 from ..predicate.keys import RangeKey
 from ..predicate.lower import Lowered
 from ..side import SIDES, Side, other
+from .plain import Plain
 from .spec import JoinSpec
 
 SAMPLE = 1024
-"""About how many keys stand for a chunk."""
-
+"""About how many keys stand for as many rows as a chunk has."""
+NOTES = Plain()
+"""How a router tells workers of the generations (see `router`): the number of the last, and the splitters of all."""
 
 PointKey = tuple[Side, RangeKey]
 """The side whose tuples are points, and their key."""
@@ -98,19 +100,18 @@ class RangeKeys:
                 mask |= everywhere
         return masks
 
-    def sample(self, side: Side, slots: Sequence[Any]) -> Integers:
-        """Keys that stand for a chunk, in ascending order: points, or the intervals' lower ends, else their upper."""
+    def keys(self, side: Side, slots: Sequence[Any]) -> Integers:
+        """Keys that stand for rows: points, or the intervals' lower ends, else their upper ones."""
         if side == self.point:
-            keys = self.points(slots)
-        else:
-            low, high, asks = self.intervals(slots)[0]
-            keys = (low if self.key.intervals[0][0] is not None else high)[asks]
-        return in_steps(np.sort(keys))
+            return self.points(slots)
+        low, high, asks = self.intervals(slots)[0]
+        return (low if self.key.intervals[0][0] is not None else high)[asks]
 
 
-def in_steps(keys: Integers) -> Integers:
-    """About SAMPLE of the keys, at equal distances."""
-    return keys[:: -(-len(keys) // SAMPLE)] if len(keys) else keys
+def sampled(keys: Integers, samples: int) -> Integers:
+    """At most so many times `SAMPLE` of the keys, evenly spread, in ascending order, whatever order they come in."""
+    keys = np.sort(keys)
+    return keys[:: -(-len(keys) // (SAMPLE * samples))] if len(keys) else keys
 
 
 def owners(points: Integers, splitters: Integers) -> Integers:

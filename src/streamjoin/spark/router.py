@@ -8,7 +8,6 @@ points that its own generation would have sent there.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,12 +18,14 @@ from ..arrays import INT64_MIN, Integers, Mask, Words
 from ..flow.front import AsFound
 from ..side import SIDES, Side
 from ..store.rap_table import adjusted_splitters, sampled_splitters
-from . import pickled_state
 from .identity import identities, places_of
 from .keyed_state import KeyedState
 from .messages import POSITION, ROLE, ChunkMessage, RowRole, from_bytes, to_view
-from .range_keys import RangeKeys, owners
+from .plain import Plain
+from .range_keys import NOTES, RangeKeys, owners
+from .sealed_values import SealedState
 from .spec import JoinSpec
+from .stored_states import loaded
 
 NAME = "router"
 """The name of the router's state among the values of its `KeyedState`."""
@@ -75,9 +76,9 @@ class Histogram:
 
 @dataclass(slots=True)
 class RouterState:
-    """What a router keeps from one micro-batch to the next. It is the same on every router: all hear of all chunks.
+    """What a router keeps from one micro-batch to the next. It is the same on every router: all hear of all partitions.
 
-    It lies pickled in the state store, so the names of its fields are part of the state's format.
+    It lies in the state store, so the names of its fields are part of the state's format.
     """
 
     generations: list[Generation] = field(default_factory=list)
@@ -86,16 +87,19 @@ class RouterState:
     """The fine splitters of the last generation."""
 
 
+STATES = Plain({"router": RouterState, "generation": Generation})
+
+
 class Router:
     """Cuts the chunks that it gets, and tells every worker about them."""
 
     def __init__(self, spec: JoinSpec, state: KeyedState) -> None:
-        self._spec, self._state = spec, state
+        self._spec, self._state = spec, SealedState(state)
         self._keys = RangeKeys.of(spec)
 
     def step(self, messages: Sequence[ChunkMessage]) -> Iterator[tuple[int, ChunkMessage]]:
         body = self._state.get(NAME)
-        kept: RouterState = RouterState() if body is None else pickled_state.load(body)
+        kept: RouterState = RouterState() if body is None else loaded(body, STATES, RouterState)
         messages = sorted(messages, key=lambda message: (message.side, *message.order))
         living = self._living(kept)
         self._follow(kept, living, messages)
@@ -105,12 +109,12 @@ class Router:
             furthest = kept.furthest[message.side]
             kept.furthest[message.side] = message.latest if furthest is None else max(furthest, message.latest)
         kept.furthest = self._spec.reached(kept.furthest)
-        note = pickle.dumps((current.number, {g.number: g.splitters for g in living}))
+        note = NOTES.dump((current.number, {g.number: g.splitters for g in living}))
         for message in messages:
             if message.body is not None:
                 yield from self._cut(message, living, note)
         kept.generations = living
-        self._state.put(NAME, pickled_state.dump(kept))
+        self._state.put(NAME, STATES.dump(kept))
 
     def _living(self, kept: RouterState) -> list[Generation]:
         """The generations under which something is stored that a future tuple may meet, and always the last one."""
@@ -226,9 +230,8 @@ def _coarse(upper: Words) -> Integers:
 
 
 def sample_of(message: ChunkMessage) -> Integers:
-    """The sample of keys that a packed chunk was sent with."""
-    assert message.note is not None
-    return np.frombuffer(message.note, np.int64)
+    """The sample of keys that a message brings (see `pack`)."""
+    return np.frombuffer(message.note or b"", np.int64)
 
 
 def _words(keys: Integers) -> Words:

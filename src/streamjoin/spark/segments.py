@@ -6,15 +6,13 @@ Python process runs it. A missing file is made again from the state.
 
 In the state store, the name of a segment depends only on the rows stored before it. So a micro-batch that is computed
 again writes the same keys; Spark may combine a snapshot of one attempt with the changes of another. The name of a file
-is never used twice. So nobody reads a file that an uncommitted attempt has left behind.
+is never used twice. So nobody reads a file that an uncommitted attempt has left behind. A file that is not as it was
+written (see `segment_files`) is made again.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
-import pickle
-import tempfile
 import threading
 import time
 import uuid
@@ -23,13 +21,14 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 
 from ..arrays import Integers, Mask
 from ..side import Side
 from ..store import Index
+from . import segment_files
 from .cache_directories import claim, directory_of, sweep
 from .local_files import local_directory, remove
 from .messages import from_bytes, to_bytes
@@ -70,7 +69,7 @@ def packed(spec: JoinSpec, table: pa.Table, coordinate: Integers, home: Mask | N
     return to_bytes(narrowed(table))
 
 
-def unpacked(spec: JoinSpec, side: Side, body: bytes) -> tuple[pa.Table, Integers, Mask | None]:
+def unpacked(spec: JoinSpec, side: Side, body: bytes | memoryview) -> tuple[pa.Table, Integers, Mask | None]:
     table = widened(from_bytes(body))
     home = table.column(HOME).to_numpy() if HOME in table.column_names else None
     coordinate = table.column(COORDINATE).to_numpy() if spec.options.needs_order else None
@@ -141,69 +140,20 @@ class Cache:
             remove(self.directory / name)
 
     def _write(self, name: str, segment: Segment) -> None:
-        """Write the file, if possible: the join also works without files, only slower. A join that has no further
-        micro-batch needs none."""
+        """A join that has no further micro-batch needs no files."""
         if not self._keeps_files:
             return
-        buffers: list[pickle.PickleBuffer] = []
-        body = pickle.dumps(
-            (segment.table, segment.subwindows, segment.coordinate, segment.home),
-            protocol=5, buffer_callback=buffers.append,
-        )  # fmt: skip
-        try:
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if self._is_new:
+        content = segment.table, segment.subwindows, segment.coordinate, segment.home
+        segment_files.write(self.directory / name, self._label(name), content)
+        if self._is_new:
+            with suppress(OSError):
                 claim(self.directory.parent)
                 self._is_new = False
-            handle, temporary = tempfile.mkstemp(dir=self.directory, prefix=".")
-        except OSError:
-            return
-        try:
-            with os.fdopen(handle, "wb") as file:
-                _write_parts(file, [memoryview(body), *(buffer.raw() for buffer in buffers)])
-            os.replace(temporary, self.directory / name)
-        except OSError:
-            remove(temporary)
 
     def _read(self, name: str) -> Segment | None:
-        try:
-            if self.directory.stat().st_uid != os.getuid():
-                return None
-            with open(self.directory / name, "rb") as file:
-                # Private pages are shared with other processes until somebody writes to them, and nobody does.
-                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-            body, *buffers = _read_parts(memoryview(mapped))
-            return Segment(*pickle.loads(body, buffers=buffers))
-        except Exception:  # whatever a damaged file causes, the segment is made again
-            return None
+        content = segment_files.read(self.directory / name, self._label(name))
+        return None if content is None else Segment(*content)
 
-
-_ALIGNMENT = 64
-
-
-def _write_parts(file: Any, parts: Sequence[memoryview]) -> None:
-    """The number of parts, their sizes, then each at a multiple of 64 bytes."""
-    sizes = [part.nbytes for part in parts]
-    head = b"".join(value.to_bytes(8, "little") for value in (len(sizes), *sizes))
-    at = file.write(head)
-    for part in parts:
-        at += file.write(b"\0" * (-at % _ALIGNMENT))
-        at += file.write(part)
-
-
-def _read_parts(content: memoryview) -> list[memoryview]:
-    def number(place: int) -> int:
-        return int.from_bytes(content[8 * place : 8 * place + 8], "little")
-
-    count = number(0)
-    if 8 * (1 + count) > len(content):
-        raise ValueError("the file is cut off")
-    sizes = [number(1 + k) for k in range(count)]
-    parts, at = [], 8 * (1 + count)
-    for size in sizes:
-        at += -at % _ALIGNMENT
-        if at + size > len(content):
-            raise ValueError("the file is cut off")
-        parts.append(content[at : at + size])
-        at += size
-    return parts
+    def _label(self, name: str) -> str:
+        """What a file of a segment says of itself."""
+        return "/".join([*self.directory.parts[-2:], name])

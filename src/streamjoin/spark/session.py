@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 
 from ..errors import ArgumentError, StateError
 from .python_workers import check_python_workers
+from .secrets import SPARK_REDACTS
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -68,6 +69,7 @@ def session(master: str = "local[*]", name: str = "streamjoin", /, **config: Any
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
+        **SPARK_REDACTS,
         **{key: str(value) for key, value in config.items()},
     }
     builder = SparkSession.builder.master(master).appName(name)

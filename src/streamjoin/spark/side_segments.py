@@ -13,8 +13,8 @@ from ..arrays import Integers, Mask, Rows
 from ..side import Side
 from ..store import Batch, SideWindow
 from ..tasks import one_after_another
-from .keyed_state import KeyedState
 from .messages import BLOB_BYTES, SEGMENT_BYTES, row_bytes
+from .sealed_values import SealedState
 from .segments import Cache, Segment, new_file, packed, unpacked
 from .spec import JoinSpec
 from .worker_state import SegmentEntry, SideState
@@ -60,7 +60,7 @@ class SideSegments:
     """
 
     def __init__(
-        self, spec: JoinSpec, side: Side, state: KeyedState, cache: Cache, kept: SideState, generation: int
+        self, spec: JoinSpec, side: Side, state: SealedState, cache: Cache, kept: SideState, generation: int
     ) -> None:
         self._spec, self._side, self._state, self._cache = spec, side, state, cache
         self._kept, self._generation = kept, generation
@@ -99,11 +99,8 @@ class SideSegments:
 
         return rebuild
 
-    def _body(self, entry: SegmentEntry) -> bytes:
-        body = self._state.get(entry.name)
-        if body is None:
-            raise AssertionError(f"the state store has lost segment {entry.name}")
-        return body
+    def _body(self, entry: SegmentEntry) -> bytes | memoryview:
+        return self._state.must_get(entry.name)
 
     def _built(
         self, window: SideWindow, table: pa.Table, coordinate: Integers, home: Mask | None, first: int
@@ -132,7 +129,7 @@ class SideSegments:
         """Store some of this micro-batch's tuples: as one new segment, or as several if they are very large."""
         if not len(batch):
             return
-        for piece in batch.parts_of(max(SEGMENT_BYTES // row_bytes(self.arrived), 1)):
+        for piece in pieces(batch, max(SEGMENT_BYTES // row_bytes(self.arrived), 1)):
             places = piece.row - ARRIVED
             table = self._arrived_at(places)
             rows = np.arange(self._kept.next_row, self._kept.next_row + len(piece))
@@ -153,12 +150,17 @@ class SideSegments:
         self, segment: Segment, coordinate: Integers, generation: int, met: Mask, places: Rows | None = None
     ) -> None:
         kept, rows = self._kept, segment.table.num_rows
-        name, file, highest = f"{self._side}-{kept.next_row}", new_file(), int(coordinate.max())
+        name = f"{self._side}-{kept.next_row}"
+        file, highest = self._new_file(name), int(coordinate.max())
         self._state.put(name, packed(self._spec, segment.table, coordinate, segment.home))
         self._cache.put(file, segment)
         entry = SegmentEntry(name, file, kept.next_row, rows, segment.table.nbytes, highest, generation)
         kept.next_row += rows
         self._segments.append(_Held(entry, segment, met, places))
+
+    def _new_file(self, name: str) -> str:
+        """A name for the file of a segment, not its own: other attempts have segments of that name too."""
+        return new_file()
 
     def expire(self, floor: int | None) -> None:
         """Drop the segments that lie wholly below a coordinate."""
@@ -321,6 +323,17 @@ class SideSegments:
             return pieces[0]
         back = np.argsort(np.concatenate([chosen for _, chosen in groups]), kind="stable")
         return pa.concat_tables(pieces).combine_chunks().take(pa.array(back))
+
+
+def pieces(batch: Batch, size: int) -> Iterator[Batch]:
+    """A batch, which is sorted by coordinate, in pieces of about this size. Rows of one coordinate stay together: other
+    attempts may have them in another order, and must find the same rows in a segment of the same name."""
+    start = 0
+    while start < len(batch):
+        last = batch.coordinate[min(start + size, len(batch)) - 1]
+        stop = int(np.searchsorted(batch.coordinate, last, side="right"))
+        yield batch if stop - start == len(batch) else batch.slice(start, stop)
+        start = stop
 
 
 def _columns(table: pa.Table, names: list[str] | None) -> pa.Table:

@@ -8,7 +8,6 @@ once, however the tuples are shared out.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 from ..arrays import INT64_MAX, Integers, Rows
 from ..arrow.fields import taken
 from ..arrow.times import Times
+from ..errors import StateError
 from ..flow.front import AsFound
 from ..flow.order import MergedOrder
 from ..predicate.recheck import Recheck
@@ -28,14 +28,19 @@ from .arrivals import Arrivals, arrivals
 from .closest import Candidates
 from .closing import Closing
 from .identity import identities, places_of
-from .keyed_state import KeyedState
 from .messages import ChunkMessage, RowRole, from_bytes, to_bytes
+from .plain import Plain
 from .questions import Questions
-from .range_keys import RangeKeys, own_points
+from .range_keys import NOTES, RangeKeys, own_points
+from .sealed_values import SealedState
 from .segments import Cache
 from .side_segments import ARRIVED, SideSegments
 from .spec import JoinSpec
+from .stored_states import loaded
 from .worker_state import WorkerState
+
+WAITING = Plain()
+"""How tuples that are not ready lie in the state store: all their timestamps, and the rows that are here."""
 
 
 class Step:
@@ -44,7 +49,7 @@ class Step:
     After the step, `questions` has what only several workers together can say of rows whose windows have closed.
     """
 
-    def __init__(self, spec: JoinSpec, number: int, state: KeyedState, cache: Cache, kept: WorkerState) -> None:
+    def __init__(self, spec: JoinSpec, number: int, state: SealedState, cache: Cache, kept: WorkerState) -> None:
         self._spec, self._number, self._state, self._cache, self._kept = spec, number, state, cache, kept
         self._progress = spec.progress(kept.furthest)
         self._splitters: dict[int, Integers] = {}
@@ -78,7 +83,7 @@ class Step:
         self._progress.furthest = dict(kept.furthest)
         generation = 0
         if spec.routing == "range":
-            generation, self._splitters = pickle.loads(messages[0].note or b"")
+            generation, self._splitters = NOTES.load(_agreed([message.note for message in messages]))
         for side in SIDES:
             self._sides[side] = SideSegments(spec, side, self._state, self._cache, kept.held[side], generation)
         yield from self._join_in_order() if spec.options.needs_order else self._join_as_found()
@@ -156,7 +161,7 @@ class Step:
         body = self._state.get(_waiting(side))
         if body is None:
             return new
-        all_times, position, table, role = pickle.loads(body)
+        all_times, position, table, role = loaded(body, WAITING, tuple)
         if role is not None:
             role = np.concatenate([role, np.empty(0, np.int8) if new.role is None else new.role])
         every_time = np.concatenate([all_times, new.all_times])
@@ -181,7 +186,7 @@ class Step:
         role = None if arrived.role is None else arrived.role[rows]
         self.waiting[side] = arrived.table.take(pa.array(rows))
         kept = times, rank[rows] - ready, to_bytes(self.waiting[side]), role
-        self._state.put(_waiting(side), pickle.dumps(kept))
+        self._state.put(_waiting(side), WAITING.dump(kept))
 
     # -- sharing out and probing -----------------------------------------------------------------------------------
 
@@ -306,6 +311,17 @@ class Step:
             yield from closing.close(stored, self._probing[side], INT64_MAX if spec.bounded else floor)
             self.unmatched += closing.unmatched
         stored.expire(floor)
+
+
+def _agreed(notes: Sequence[bytes | None]) -> bytes:
+    """What all routers say alike: otherwise rows would be lost."""
+    found = {bytes(note or b"") for note in notes}
+    if len(found) > 1:
+        raise StateError(
+            "routing: range: a part of the micro-batch was computed again, its rows came in other partitions, and the "
+            "splitters differ; start the query again from its checkpoint"
+        )
+    return found.pop()
 
 
 def _waiting(side: Side) -> str:

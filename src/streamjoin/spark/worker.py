@@ -16,6 +16,7 @@ from ..side import SIDES, Side
 from .keyed_state import KeyedState
 from .messages import ChunkMessage
 from .outputs import Output
+from .sealed_values import SealedState
 from .segments import Cache
 from .spec import JoinSpec
 from .step import Step
@@ -30,7 +31,7 @@ class Worker:
     """
 
     def __init__(self, spec: JoinSpec, number: int, state: KeyedState) -> None:
-        self._spec, self._number, self._state = spec, number, state
+        self._spec, self._number, self._state = spec, number, SealedState(state)
         self._cache = Cache(
             spec.identity, str(number), spec.cache_directory, keeps_files=not spec.bounded, ended=spec.ended
         )  # fmt: skip

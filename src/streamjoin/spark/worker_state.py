@@ -1,6 +1,6 @@
 """What a worker keeps from one micro-batch to the next, beside the rows of its segments.
 
-These objects lie pickled in the state store, so the names and the order of their fields are part of the state's format
+These objects lie in the state store as plain data, so the names of their fields are part of the state's format
 (`spec.FORMAT`).
 """
 
@@ -9,11 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..arrays import INT64_MIN
-from ..flow.order import MergedOrder
+from ..flow.order import History, MergedOrder
+from ..integer_deque import IntegerDeque
 from ..side import SIDES, Side
-from . import pickled_state
-from .keyed_state import KeyedState
+from ..window import CountWindow, TimeWindow
+from .plain import Plain
+from .sealed_values import SealedState
 from .spec import JoinSpec
+from .stored_states import loaded
 from .terms import check_terms
 
 NAME = "memory"
@@ -87,15 +90,23 @@ class WorkerState:
     order: MergedOrder | None = None
 
     @classmethod
-    def load(cls, state: KeyedState, spec: JoinSpec) -> WorkerState:
+    def load(cls, state: SealedState, spec: JoinSpec) -> WorkerState:
         """The state that the micro-batch before has left; a new one in the first. It must belong to the same join."""
         body = state.get(NAME)
         if body is None:
             return cls(spec.terms)
-        loaded: WorkerState = pickled_state.load(body)
-        check_terms(loaded.terms, spec)
-        loaded.terms = spec.terms
-        return loaded
+        kept = loaded(body, STATES, cls)
+        check_terms(kept.terms, spec)
+        kept.terms = spec.terms
+        return kept
 
-    def save(self, state: KeyedState) -> None:
-        state.put(NAME, pickled_state.dump(self))
+    def save(self, state: SealedState) -> None:
+        state.put(NAME, STATES.dump(self))
+
+
+STATES = Plain(
+    {
+        "worker": WorkerState, "side": SideState, "segment": SegmentEntry, "marks": MarksEntry, "order": MergedOrder,
+        "history": History, "integers": IntegerDeque, "time": TimeWindow, "count": CountWindow,
+    }
+)  # fmt: skip
