@@ -393,6 +393,13 @@ def test_values_that_break_a_guess_are_named(monkeypatch: pytest.MonkeyPatch) ->
             guessed("\n".join([*objects, last]).encode(), "x.ndjson")
 
 
+def test_a_time_of_day_after_dates_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    constants.replace(monkeypatch, FILE_HEAD=1 << 10, FILE_BLOCK=1 << 10)
+    days = ['{"ts": "2024-05-31"}'] * 200
+    with pytest.raises(sj.DataError, match="column 'ts': a value with a time of day is no date32.*; types were guessed"):
+        guessed("\n".join([*days, '{"ts": "2024-05-31 23:59:59"}']).encode(), "x.ndjson")
+
+
 # -- larger than memory --------------------------------------------------------------------------------------------
 
 
