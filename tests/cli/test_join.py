@@ -9,6 +9,7 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -391,6 +392,20 @@ def test_values_that_break_a_guess_are_named(monkeypatch: pytest.MonkeyPatch) ->
     for last, problem in (('{"ts": "x"}', "number to string.*; types were"), ('{"new": 1}', "the key 'new' is new")):
         with pytest.raises(sj.DataError, match=rf"line 2001: .*{problem}"):
             guessed("\n".join([*objects, last]).encode(), "x.ndjson")
+
+
+def test_an_output_keeps_the_permissions_of_the_file_before() -> None:
+    files = write(table(9, 1), "left.csv"), write(table(9, 2), "right.csv")
+    Path("out.csv").touch(0o600)
+    assert run(*files, "-o", "out.csv") == 0
+    assert stat.S_IMODE(Path("out.csv").stat().st_mode) == 0o600
+
+
+def test_a_time_of_day_after_dates_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    constants.replace(monkeypatch, FILE_HEAD=1 << 10, FILE_BLOCK=1 << 10)
+    days = ['{"ts": "2024-05-31"}'] * 200
+    with pytest.raises(sj.DataError, match=r"column 'ts': a value with a time of day is no date32.*; types"):
+        guessed("\n".join([*days, '{"ts": "2024-05-31 23:59:59"}']).encode(), "x.ndjson")
 
 
 # -- larger than memory --------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 import streamjoin as sj
@@ -49,6 +50,16 @@ def test_spellings_have_one_form(spellings: tuple[str, ...]) -> None:
 )
 def test_other_predicates_have_other_forms(one: str, other: str) -> None:
     assert canonical(bound(one).predicate) != canonical(bound(other).predicate)
+
+
+@pytest.mark.parametrize("other", ["CAST(3 AS decimal(38, 0))", "CAST(3 AS decimal(20, 0))", "(1 + 2)"])
+def test_digits_on_which_a_result_depends_are_in_the_text(other: str) -> None:
+    """A checkpoint knows the predicate by its text alone."""
+    schema = pa.schema([("d", pa.decimal128(10, 4))])
+    plans = [plan_for(f"l.d / {divisor} > r.d", schema, schema) for divisor in ("3", other)]
+    texts = [render(canonical(plan.predicate)) for plan in plans]
+    assert texts[0] == "l.d / 3 > r.d" != texts[1]
+    assert plan_for(texts[1], schema, schema).predicate == plans[1].predicate
 
 
 def test_the_form_is_true_for_the_same_pairs() -> None:

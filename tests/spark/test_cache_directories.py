@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,9 +22,17 @@ from .simulated import Simulated, make_spec, stream
 YESTERDAY = time.time() - ABANDONED - 60
 
 
+def identity(join: str) -> str:
+    """What a join of this name is called in directories."""
+    return uuid.uuid5(uuid.NAMESPACE_DNS, join).hex
+
+
+ONE, OTHER = identity("one"), identity("other")
+
+
 def cached(root: Path, join: str, *owners: str, old: bool = False) -> Path:
     """A join's directory with a worker's, and these processes as its owners."""
-    directory = directory_of(root, join)
+    directory = directory_of(root, identity(join))
     (directory / "0").mkdir(parents=True)
     (directory / "0" / "segment").touch()
     for owner in owners:
@@ -58,10 +67,12 @@ def test_what_is_swept(tmp_path: Path) -> None:
         cached(tmp_path, "nobody-s"),
     ]
     claim(kept[0])
-    other = tmp_path / "streamjoin-notes.txt"
-    other.touch()
-    sweep(tmp_path, ["said-to-have-ended"])
-    assert set(tmp_path.iterdir()) == {*kept, other}
+    note, checkpoint = tmp_path / "streamjoin-notes.txt", tmp_path / "streamjoin-checkpoint"
+    note.touch()
+    checkpoint.mkdir()
+    os.utime(checkpoint, (YESTERDAY, YESTERDAY))  # nobody has used it for a day
+    sweep(tmp_path, [identity("said-to-have-ended")])
+    assert set(tmp_path.iterdir()) == {*kept, note, checkpoint}
 
 
 def test_what_a_killed_executor_has_left_is_swept(tmp_path: Path) -> None:
@@ -95,7 +106,7 @@ def test_tables_leave_no_files(tmp_path: Path) -> None:
 def test_a_directory_goes_with_the_last_query_that_has_the_join(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ended_queries, "_roots", {"one": [str(tmp_path)], "other": [str(tmp_path)]})
+    monkeypatch.setattr(ended_queries, "_roots", {ONE: [str(tmp_path)], OTHER: [str(tmp_path)]})
     monkeypatch.setattr(ended_queries, "_ended", {})
     one, other = cached(tmp_path, "one"), cached(tmp_path, "other")
     listener = ended_queries.EndOfQueries()
@@ -106,28 +117,28 @@ def test_a_directory_goes_with_the_last_query_that_has_the_join(
 
     for run in ("first sink", "second sink", "another query", "a query without a join"):
         listener.onQueryStarted(SimpleNamespace(runId=run))
-    listener.onQueryProgress(progress("first sink", "one"))
-    listener.onQueryProgress(progress("second sink", "one"))
-    listener.onQueryProgress(progress("another query", "other"))
+    listener.onQueryProgress(progress("first sink", ONE))
+    listener.onQueryProgress(progress("second sink", ONE))
+    listener.onQueryProgress(progress("another query", OTHER))
     listener.onQueryTerminated(SimpleNamespace(runId="first sink"))
     listener.onQueryTerminated(SimpleNamespace(runId="a query without a join"))
     assert one.exists()
     listener.onQueryTerminated(SimpleNamespace(runId="second sink"))
     assert (one.exists(), other.exists()) == (False, True)
-    assert ended_queries.ended_joins() == ("one",)
+    assert ended_queries.ended_joins() == (ONE,)
     listener.onQueryStarted(SimpleNamespace(runId="the same once more"))
     listener.onQueryTerminated(SimpleNamespace(runId="another query"))
     assert other.exists()  # nobody knows what has been started
-    listener.onQueryProgress(progress("the same once more", "other"))
+    listener.onQueryProgress(progress("the same once more", OTHER))
     listener.onQueryTerminated(SimpleNamespace(runId="the same once more"))
     assert not other.exists()
     listener.onQueryStarted(SimpleNamespace(runId="and once more"))
-    listener.onQueryProgress(progress("and once more", "other"))
-    assert ended_queries.ended_joins() == ("one",)
+    listener.onQueryProgress(progress("and once more", OTHER))
+    assert ended_queries.ended_joins() == (ONE,)
 
 
 def test_directories_go_with_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ended_queries, "_roots", {"one": [str(tmp_path)]})
+    monkeypatch.setattr(ended_queries, "_roots", {ONE: [str(tmp_path)]})
     monkeypatch.setattr(ended_queries, "_ended", {})
     one, other = cached(tmp_path, "one"), cached(tmp_path, "of-another-driver")
     ended_queries._remove_all()

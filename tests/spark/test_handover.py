@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from streamjoin.errors import DataError
 from streamjoin.spark import handover
 from streamjoin.spark.handover import Handover, handed_over
+from streamjoin.spark.messages import to_bytes
+from streamjoin.spark.outputs import ARROW_OUTPUT, FIGURES, FILED, RESULT
+from streamjoin.spark.processor import JoinProcessor
+from streamjoin.spark.unpack import Unpack
+from streamjoin.spark.worker import Worker
 
 from .simulated import make_spec, stream
 
@@ -44,6 +51,37 @@ def test_a_file_is_read_and_removed(local: Path, results: pa.Table) -> None:
     assert giving.name is not None
     assert files(local) == [Path(giving.name)]
     assert handed_over(giving.name).equals(results)
+    assert files(local) == []
+
+
+def test_no_file_is_left_by_who_takes_only_some_rows(local: Path, results: pa.Table) -> None:
+    """Some results have come as blobs before there was a file."""
+    join = spec(routing="hash")
+    giving = Handover(join)
+    giving.takes(results)
+    giving.close()
+    assert giving.name is not None
+    outputs = {"kind": [RESULT, FILED, FIGURES], "body": [to_bytes(results), os.fsencode(giving.name), None]}
+    columns = [pa.array(outputs.get(field.name, [None] * 3), field.type) for field in ARROW_OUTPUT]
+    next(iter(Unpack(join)([pa.RecordBatch.from_arrays(columns, schema=ARROW_OUTPUT)])))
+    assert files(local) == []
+
+
+def test_a_task_that_fails_leaves_no_file(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    join = spec(routing="hash")
+    table = pa.table({"ts": range(50), "k": [1] * 50, "v": [0.5] * 50}, join.schemas["left"])
+    result = pa.Table.from_arrays([*table.columns, *table.columns], schema=join.result)
+
+    def step(self: Worker, messages: Any) -> Iterator[pa.Table]:
+        yield result
+        assert len(files(local)) == 1
+        raise DataError("something is wrong")
+
+    monkeypatch.setattr(Worker, "step", step)
+    processor = JoinProcessor(join)
+    processor._values = None
+    with pytest.raises(DataError):
+        list(processor.handleInputRows((join.workers[0],), [], None))
     assert files(local) == []
 
 

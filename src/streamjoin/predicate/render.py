@@ -46,6 +46,8 @@ def _render_call(op: str, args: tuple[Expr, ...], aliases: tuple[str, str]) -> t
     strength = _BINDING.get(op, 6 if op in ARITHMETIC else _ATOM)
 
     def operand(arg: Expr, tighter: int = 0) -> str:
+        if op in ARITHMETIC and isinstance(arg, Constant) and not _says_its_digits(arg):
+            return f"CAST({constant_text(arg.value, arg.type)} AS {arg.type})"
         text, own = _render(arg, aliases)
         return text if own >= strength + tighter else f"({text})"
 
@@ -70,6 +72,14 @@ def _render_call(op: str, args: tuple[Expr, ...], aliases: tuple[str, str]) -> t
         text = " ".join(f"WHEN {render(c, aliases)} THEN {render(value, aliases)}" for c, value in whens)
         return f"CASE {text} ELSE {render(args[-1], aliases)} END", _ATOM
     return f"{op}({', '.join(render(arg, aliases) for arg in args)})", _ATOM
+
+
+def _says_its_digits(constant: Constant) -> bool:
+    """Whether a decimal has just the digits that are written. Those of the result of arithmetic depend on them."""
+    type_ = constant.type
+    if type_.kind != "decimal" or constant.value is None:
+        return True
+    return type_.precision == max(len(str(abs(constant.value))), type_.scale)
 
 
 def constant_text(value: Any, type_: Type) -> str:

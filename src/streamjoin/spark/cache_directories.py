@@ -1,5 +1,7 @@
 """Directories of the cache: to whom they belong, and when they go.
 
+Only directories whose names end in the identity of a join are looked at: `cache_dir` may have others of the user.
+
 Law: a join's directory goes when its query has ended, or when all executors that have used it have. If nobody can say,
 because they ran in another container or before a restart of the machine, it goes after a day without use. What is lost
 is made again.
@@ -8,6 +10,7 @@ is made again.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Collection
@@ -17,6 +20,7 @@ from pathlib import Path
 from .local_files import ABANDONED
 
 PREFIX, OWNER = "streamjoin-", ".owner-"
+_IDENTITY = re.compile("[0-9a-f]{32}")
 SPARKS_OWN = "blockmgr-"
 """How Spark calls an executor's directory of files. It stays if the executor is killed."""
 
@@ -36,7 +40,8 @@ def sweep(root: Path, ended: Collection[str] = ()) -> None:
     gone. Where the place is Spark's own, look into those of other executors beside it, too."""
     roots = [root, *root.parent.glob(f"{SPARKS_OWN}*/")] if root.name.startswith(SPARKS_OWN) else [root]
     for directory in (found for place in roots for found in place.glob(f"{PREFIX}*/")):
-        if directory.name.removeprefix(PREFIX) in ended or _is_abandoned(directory):
+        join = directory.name.removeprefix(PREFIX)
+        if _IDENTITY.fullmatch(join) and (join in ended or _is_abandoned(directory)):
             remove(directory)
 
 

@@ -65,6 +65,12 @@ class Handover:
                     part.close()
         self._writer = self._file = None
 
+    def discard(self) -> None:
+        """Leave no file: the task fails."""
+        self.close()
+        if self.name is not None:
+            remove(self.name)
+
     def _open(self, directory: Path, schema: pa.Schema) -> None:
         handle, name = tempfile.mkstemp(dir=directory, prefix=PREFIX)
         os.close(handle)

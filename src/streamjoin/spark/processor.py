@@ -67,18 +67,22 @@ class JoinProcessor(_Stateful):
         worker = Worker(self._spec, self._spec.workers.index(key[0]), _StateStore(self._values))
         handover, packed = Handover(self._spec), 0
         results = worker.step([ChunkMessage.of(row) for row in rows])
-        for output in chain((Output(key[0], RESULT, table) for table in results), self._behind(key[0], worker)):
-            for blob in blobs(output.table):
-                if output.kind == RESULT and handover.takes(blob):
-                    continue
-                body = to_view(blob)
-                packed += len(body)
-                if packed > MOST_BYTES:
-                    raise DataError(
-                        "the results of one worker in one micro-batch exceed 2 GB, which is more than PySpark can "
-                        "take; make micro-batches smaller (maxFilesPerTrigger and the like) or give more partitions"
-                    )
-                yield Row(worker=output.worker, kind=output.kind, body=body, **_NO_FIGURES)
+        try:
+            for output in chain((Output(key[0], RESULT, table) for table in results), self._behind(key[0], worker)):
+                for blob in blobs(output.table):
+                    if output.kind == RESULT and handover.takes(blob):
+                        continue
+                    body = to_view(blob)
+                    packed += len(body)
+                    if packed > MOST_BYTES:
+                        raise DataError(
+                            "the results of one worker in one micro-batch exceed 2 GB, which is more than PySpark can "
+                            "take; make micro-batches smaller (maxFilesPerTrigger and the like) or give more partitions"
+                        )
+                    yield Row(worker=output.worker, kind=output.kind, body=body, **_NO_FIGURES)
+        except BaseException:  # also if Spark wants no more of it
+            handover.discard()
+            raise
         handover.close()
         if handover.name is not None:
             yield Row(worker=key[0], kind=FILED, body=os.fsencode(handover.name), **_NO_FIGURES)

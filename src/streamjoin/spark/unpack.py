@@ -27,10 +27,13 @@ class Unpack:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_collector()
         for batch in batches:
-            for kind, body in zip(batch.column("kind").to_pylist(), batch.column("body"), strict=True):
-                if kind == FILED:
-                    yield from self._rows(RESULT, handed_over(os.fsdecode(body.as_py()))).to_batches()
-                elif kind != FIGURES:
+            found = list(zip(batch.column("kind").to_pylist(), batch.column("body"), strict=True))
+            # At once: whoever takes only some rows, as `isEmpty` does, must not leave files behind.
+            filed = [handed_over(os.fsdecode(body.as_py())) for kind, body in found if kind == FILED]
+            for table in filed:
+                yield from self._rows(RESULT, table).to_batches()
+            for kind, body in found:
+                if kind not in (FILED, FIGURES):
                     yield from self._rows(kind, from_bytes(body.as_buffer())).to_batches()
 
     def _rows(self, kind: str, table: pa.Table) -> pa.Table:

@@ -216,8 +216,12 @@ class NdjsonFile:
         for number, name in enumerate(table.column_names):
             type_ = schema.field(name).type
             if table.column(number).type == pa.string() != type_:
-                column = with_times(table.select([name]), self._reading.time_format, dates=type_ == pa.date32())
-                table = table.set_column(number, name, column.column(0))
+                timed = with_times(table.select([name]), self._reading.time_format, dates=type_ == pa.date32())
+                column = timed.column(0)
+                if type_ == pa.date32() and pa.types.is_timestamp(column.type):  # a cast would drop the time of day
+                    hint = "" if self._is_all else f"; {GUESSED}"
+                    raise self._source.error(f"column {name!r}: a value with a time of day is no {type_}{hint}")
+                table = table.set_column(number, name, column)
         return table
 
     def _read(self, text: bytes, schema: pa.Schema | None) -> pa.Table:

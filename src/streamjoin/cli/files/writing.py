@@ -85,6 +85,8 @@ class Output:
         try:
             with self._explained():
                 file = open(part, "wb")  # noqa: SIM115
+            if final.exists():  # whoever may not read the old file may not read the new one
+                os.fchmod(file.fileno(), stat.S_IMODE(final.stat().st_mode))
             with file, self._writer(file, schema) as writer:
                 yield writer
             os.replace(part, final)
