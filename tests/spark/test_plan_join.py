@@ -10,6 +10,7 @@ import pytest
 
 import streamjoin as sj
 from streamjoin.spark import python_workers, stream_join
+from streamjoin.spark.checkpoint import file_of
 from streamjoin.spark.metric_names import unused_name
 from streamjoin.spark.session import SHUFFLE
 
@@ -213,3 +214,10 @@ def test_wrong_settings(spark: Any, setting: str, value: str, tmp_path: Path) ->
             stream_join(files, files, on="TRUE", window=1, time="ts")
     finally:
         spark.conf.set(setting, good)
+
+
+@pytest.mark.parametrize("name", ["trades:quotes", "trades/quotes"])
+def test_any_name_of_a_join_is_one_of_a_file(name: str) -> None:
+    file = file_of(name)
+    assert not {":", "/"} & set(file)
+    assert file_of("streamjoin_2") == "streamjoin-streamjoin_2.json"

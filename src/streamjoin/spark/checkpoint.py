@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import quote
 
 from pyspark.errors import PySparkException
 
@@ -27,7 +28,7 @@ def check_checkpoint(session: Any, location: Any, name: str, spec: JoinSpec) -> 
         jvm, configuration = session._jvm, session._jsc.hadoopConfiguration()
     except PySparkException:
         return
-    file = f"streamjoin-{name}.json"
+    file = file_of(name)
     try:
         root = jvm.org.apache.hadoop.fs.Path(location)
         files = root.getFileSystem(configuration)
@@ -45,6 +46,11 @@ def check_checkpoint(session: Any, location: Any, name: str, spec: JoinSpec) -> 
         raise ArgumentError(f"checkpoint: {location!r} cannot be used: {_said(error)}") from None
     if found is not None:
         check_terms(found, spec)
+
+
+def file_of(name: str) -> str:
+    """The file's name for a join. Hadoop takes what is before a colon for the scheme of an address."""
+    return f"streamjoin-{quote(name, safe=' ')}.json"
 
 
 def _read(files: Any, path: Any) -> dict[str, str]:
