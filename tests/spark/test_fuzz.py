@@ -24,7 +24,7 @@ from streamjoin.store.registry import INDEXES
 from streamjoin.testing import assert_same_rows
 
 from ..long import LONG
-from .job_files import FILES_JOB, KAFKA_JOB, job_file
+from .job_files import FILES_JOB, KAFKA_JOB, job_file, replaced
 from .simulated import Dictionary, Simulated, make_spec, stream
 from .test_pickled_state import JOINS, joining, states
 from .test_pickled_state import stream as small_stream
@@ -365,3 +365,8 @@ def test_logs_and_messages_of_spark_tell_no_secrets(tmp_path: Path) -> None:
         assert "other one" not in told
         assert "[hidden]" in told
     assert job.redacted("the left stream: column 'x' is missing") == "the left stream: column 'x' is missing"
+
+
+def test_columns_of_the_condition_are_no_secrets(tmp_path: Path) -> None:
+    job = Job(job_file(tmp_path, replaced('on = "', 'on = "l.token = r.quoted_token AND ')))
+    assert job.redacted("Column r.quoted_token is missing") == "Column r.quoted_token is missing"
