@@ -306,6 +306,7 @@ BAD_FILES: dict[str, tuple[bytes, str]] = {
     "cut.parquet": (b"PAR1 and no more", "cannot be read as parquet"),
     "cut.arrow": (b"ARROW1\0\0abcdefgh", "cannot be read as arrow"),
     "cut.csv.gz": (gzip.compress(b"ts,k,n\n" * 1000)[:-30], "cut.csv.gz"),
+    "short.csv.gz": (gzip.compress(b"ts,k,n\n" + b"1,2,3\n" * 1000)[:-12], "short.csv.gz: it cannot be read: Truncated"),
     "cut.ndjson": (b'{"ts": 1, "k": 2}\n\n{"ts": 1,\n', "line 3: "),
     "mixed.ndjson": (b'{"k": 2}\n{"k": "x"}\n', "line 2: Column(/k) changed from number to string"),
     "array.json": (b'[{"ts": 1}]', "jq -c '.[]'"),
@@ -392,6 +393,19 @@ def test_values_that_break_a_guess_are_named(monkeypatch: pytest.MonkeyPatch) ->
     for last, problem in (('{"ts": "x"}', "number to string.*; types were"), ('{"new": 1}', "the key 'new' is new")):
         with pytest.raises(sj.DataError, match=rf"line 2001: .*{problem}"):
             guessed("\n".join([*objects, last]).encode(), "x.ndjson")
+
+
+def test_only_times_can_be_sorted_by(capsys: pytest.CaptureFixture[str]) -> None:
+    files = write(LEFT, "left.csv"), write(RIGHT, "right.csv")
+    assert run(*files, "--sort", window=("3",), time=None) == 2
+    refused(capsys, "--sort: rows are sorted by time; name the time column with --time")
+
+
+def test_tabs_where_the_name_says_so() -> None:
+    for name in ("out.tsv", "out.tsv.gz"):
+        assert run(write(LEFT, "left.csv"), write(RIGHT, "right.csv"), "-o", name) == 0
+        text = (gzip.decompress(Path(name).read_bytes()) if name.endswith("gz") else Path(name).read_bytes()).decode()
+        assert all(line.count("\t") == len(LEFT.schema) + len(RIGHT.schema) - 1 for line in text.splitlines())
 
 
 def test_an_output_keeps_the_permissions_of_the_file_before() -> None:

@@ -94,3 +94,5 @@ def test_by_default_it_is_an_error_that_says_what_to_do() -> None:
             call(left, left, on=ON, window=3, time="t")
     with pytest.raises(sj.ArgumentError, match="null_time: 'skip' is not valid"):
         sj.join(left, left, on=ON, window=3, time="t", null_time="skip")
+    with pytest.raises(sj.ArgumentError, match="null_time: there is no time column"):
+        sj.join(left, left, on=ON, window=3, null_time="drop")

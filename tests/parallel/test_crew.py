@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from streamjoin.compile.background import ProcessEnds
 from streamjoin.parallel import crew as module
+from streamjoin.parallel import helpers
 from streamjoin.parallel.crew import Crew
 
 
@@ -83,3 +85,21 @@ def test_an_interrupt_does_not_wait_for_long(monkeypatch: pytest.MonkeyPatch) ->
     assert not both.ended.is_set()
     release.set()
     assert both.ended.wait(20)
+
+
+def test_helpers_leave_quietly_when_the_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[threading.ExceptHookArgs] = []
+    left = threading.Semaphore(0)
+
+    def ends(board: object, number: int) -> None:
+        left.release()
+        raise ProcessEnds
+
+    monkeypatch.setattr(threading, "excepthook", told.append)
+    monkeypatch.setattr(helpers, "work", ends)
+    group = helpers.Helpers(2)
+    group.start()
+    assert left.acquire(timeout=60)
+    assert left.acquire(timeout=60)
+    group.close(wait=True)
+    assert not told

@@ -179,6 +179,7 @@ def test_wrong_arguments(spark: Any, tmp_path: Path) -> None:
         (dict(index="card"), sj.ArgumentError, "index"),
         (dict(order="sorted"), sj.ArgumentError, "order: stream_join has no such argument; .*sort them where"),
         (dict(workers=2), sj.ArgumentError, "workers: .*give partitions"),
+        (dict(checkpoint=5), sj.ArgumentError, "checkpoint: 5"),
         (dict(bogus=1), TypeError, "bogus"),
     ]:
         with pytest.raises(kind, match=f"(?s){says}"):

@@ -38,6 +38,8 @@ def run(arguments: argparse.Namespace, options: dict[str, Any]) -> None:
     """Run the command. `options` are those of `streamjoin.join`, but for the suffix."""
     if arguments.left == arguments.right == PIPE:
         raise ArgumentError("right: standard input is the left input already; give a file, or - for one of them only")
+    if arguments.sort and arguments.time is None:
+        raise ArgumentError("--sort: rows are sorted by time; name the time column with --time")
     output = None
     if arguments.out is not None:
         output = Output("--out", arguments.out, _format(arguments.output_format, "--output-format"))

@@ -101,12 +101,16 @@ class Rehearsals:
                 done.set()
 
 
+class ProcessEnds(RuntimeError):
+    """A thread of a rehearsal has nothing more to do."""
+
+
 class _Leave(event.Listener):
     """Ends a rehearsal at the next function if the process is about to end."""
 
     def on_start(self, event: Any) -> None:
         if is_rehearsing() and not _is_running():
-            raise RuntimeError("the process ends")
+            raise ProcessEnds
 
     def on_end(self, event: Any) -> None:
         """Nothing to do."""

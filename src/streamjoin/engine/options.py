@@ -121,6 +121,11 @@ def check_options(
     windows = parse_window(window)
     columns = time_columns(left, right, time)
     check_windows(windows, columns is not None, window)
+    null_time = choose("null_time", null_time, get_args(NullTime))
+    if null_time == "drop" and columns is None:
+        raise ArgumentError(
+            'null_time: there is no time column; give its name, as in time="ts", or leave null_time out'
+        )
     unit = columns.unit if columns else None
     crew = _workers(workers)
     how = choose("how", how, get_args(How), OTHER_HOWS)
@@ -137,7 +142,7 @@ def check_options(
         workers=crew,
         late=choose("late", late, get_args(Late)),
         match=match,
-        null_time=choose("null_time", null_time, get_args(NullTime)),
+        null_time=null_time,
         device=_device(device),
         max_pending=_rows("max_pending", max_pending),
         max_batch=_rows("max_batch", max_batch),

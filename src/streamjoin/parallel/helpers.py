@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakSet
 
 from ..arrays import Integers
-from ..compile.background import same_for_threads
+from ..compile.background import ProcessEnds, same_for_threads
 from .board import LEAVE, STOP, new_board, set_flag, work
 
 PATIENCE = 1.0
@@ -78,7 +78,10 @@ def _live(
 ) -> None:  # fmt: skip
     begin()
     while True:
-        work(board, number)
+        try:
+            work(board, number)  # which a rehearsal may compile
+        except ProcessEnds:
+            return
         try:
             task = tasks.popleft()
         except IndexError:  # another thread was faster

@@ -94,6 +94,8 @@ def stream_join(
         raise unknown_argument("stream_join", other, _ARGUMENTS)
     if name is not None and (not isinstance(name, str) or not name):
         raise ArgumentError(f"name: {name!r} is not valid; give a text")
+    if checkpoint is not None and not isinstance(checkpoint, str):
+        raise ArgumentError(f"checkpoint: {checkpoint!r} is not valid; give the location as a text")
     spec = plan_join(
         left, right, on=on, window=window, time=time, lateness=lateness, partitions=partitions, routing=routing,
         how=how, match=match, index=index, aliases=aliases, late=late, suffix=suffix, idle_timeout=idle_timeout,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ...arrow.tables import check_names
 from .binary import ArrowFile, ParquetFile
-from .source import Opened, Source, find
+from .source import Opened, Source, find, readable
 from .text import HEAD, CsvFile, File, NdjsonFile, Reading
 
 IN_MEMORY = 512 << 20
@@ -62,17 +62,19 @@ class Input:
         for source in self.sources:
             file, self._file = self._file or self._open(source), None
             before = self._finished
-            for table in file.tables(self.schema):
-                self._finished = before + int(min(file.part, 1) * (source.size or 0))
-                yield aligned(table, self.schema, source)
+            with readable(source):
+                for table in file.tables(self.schema):
+                    self._finished = before + int(min(file.part, 1) * (source.size or 0))
+                    yield aligned(table, self.schema, source)
             self._finished = before + (source.size or 0)
 
     def _open(self, source: Source) -> File:
-        opened = source.open(self._reading.format)
-        if self.format and opened.format != self.format:
-            raise source.error(f"it is {opened.format}, but {self.sources[0].name!r} is {self.format}")
-        self.format = opened.format
-        return _file(source, opened, self._reading, self._head)
+        with readable(source):
+            opened = source.open(self._reading.format)
+            if self.format and opened.format != self.format:
+                raise source.error(f"it is {opened.format}, but {self.sources[0].name!r} is {self.format}")
+            self.format = opened.format
+            return _file(source, opened, self._reading, self._head)
 
     def _check(self, source: Source) -> None:
         assert self._file is not None

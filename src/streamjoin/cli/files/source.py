@@ -208,3 +208,12 @@ def explained(source: Source, format_: str) -> Iterator[None]:
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         message = " ".join(_plain(error).split())
         raise source.error(f"it cannot be read as {format_}: {message[:300]}") from None
+
+
+@contextmanager
+def readable(source: Source) -> Iterator[None]:
+    """Errors of the system, and of packed files that end too soon, as errors that name the source."""
+    try:
+        yield
+    except OSError as error:
+        raise source.error(f"it cannot be read: {_plain(error)}") from None

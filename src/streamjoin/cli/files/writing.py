@@ -97,11 +97,13 @@ class Output:
 
     @contextmanager
     def _writer(self, file: Any, schema: pa.Schema) -> Iterator[Writer]:
-        codec = CODECS.get(os.path.splitext(self.path.lower())[1]) if self.format in ("csv", "ndjson") else None
+        bare, ending = os.path.splitext(self.path.lower())
+        codec = CODECS.get(ending) if self.format in ("csv", "ndjson") else None
+        is_tsv = self.format == "csv" and (os.path.splitext(bare)[1] if codec else ending) == ".tsv"
         sink = pa.PythonFile(file, "w")
         out = pa.CompressedOutputStream(sink, codec) if codec else sink
         with self._explained():
-            writer = _WRITERS[self.format](out, schema, self.path == PIPE)
+            writer = _Csv(out, schema, "\t") if is_tsv else _WRITERS[self.format](out, schema, self.path == PIPE)
         try:
             yield _Explained(writer, self._explained)
         except BaseException:
@@ -182,7 +184,7 @@ class _Arrow:
 class _Csv:
     """Text of what Arrow can write as such; names are quoted only where they must be."""
 
-    def __init__(self, out: Any, schema: pa.Schema, is_pipe: bool) -> None:
+    def __init__(self, out: Any, schema: pa.Schema, delimiter: str = ",") -> None:
         from pyarrow import csv as arrow_csv
 
         plain = pa.schema([field.with_type(_decoded_type(field.type)) for field in schema])
@@ -190,11 +192,10 @@ class _Csv:
             if pa.types.is_nested(field.type):
                 raise pa.ArrowInvalid(f"column {field.name!r} is {field.type}; parquet, arrow and ndjson can hold that")
         header = io.StringIO()
-        csv.writer(header, lineterminator="\n").writerow(schema.names)
+        csv.writer(header, delimiter=delimiter, lineterminator="\n").writerow(schema.names)
         out.write(header.getvalue().encode())
-        self._writer = arrow_csv.CSVWriter(
-            out, plain, write_options=arrow_csv.WriteOptions(include_header=False, quoting_style="needed")
-        )
+        options = arrow_csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="needed")
+        self._writer = arrow_csv.CSVWriter(out, plain, write_options=options)
 
     def write(self, table: pa.Table) -> None:
         plain = takeable(table)
@@ -248,6 +249,6 @@ def _text(value: Any) -> Any:
 _WRITERS: dict[str, Callable[[Any, pa.Schema, bool], Writer]] = {
     "parquet": _Parquet,
     "arrow": _Arrow,
-    "csv": _Csv,
+    "csv": lambda out, schema, is_pipe: _Csv(out, schema),
     "ndjson": _Ndjson,
 }
