@@ -306,7 +306,7 @@ BAD_FILES: dict[str, tuple[bytes, str]] = {
     "cut.parquet": (b"PAR1 and no more", "cannot be read as parquet"),
     "cut.arrow": (b"ARROW1\0\0abcdefgh", "cannot be read as arrow"),
     "cut.csv.gz": (gzip.compress(b"ts,k,n\n" * 1000)[:-30], "cut.csv.gz"),
-    "short.csv.gz": (gzip.compress(b"ts,k,n\n" + b"1,2,3\n" * 1000)[:-12], "short.csv.gz: it cannot be read: Truncated"),
+    "short.csv.gz": (gzip.compress(b"ts,k,n\n" + b"1,2,3\n" * 1000)[:-12], "short.csv.gz: it cannot be read: "),
     "cut.ndjson": (b'{"ts": 1, "k": 2}\n\n{"ts": 1,\n', "line 3: "),
     "mixed.ndjson": (b'{"k": 2}\n{"k": "x"}\n', "line 2: Column(/k) changed from number to string"),
     "array.json": (b'[{"ts": 1}]', "jq -c '.[]'"),
